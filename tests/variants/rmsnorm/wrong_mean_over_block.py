@@ -1,0 +1,22 @@
+"""The forward's mean divides by the padded width, not by N.
+
+breaks: 1, 3
+"""
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def rmsnorm_fwd_kernel(x_ptr, g_ptr, y_ptr, r_ptr, N, x_stride, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)  # row · stride may pass 2³¹
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + row * x_stride + cols, mask=mask, other=0.0).to(tl.float32)  # (BLOCK,)
+    g = tl.load(g_ptr + cols, mask=mask, other=0.0).to(tl.float32)  # (BLOCK,)
+
+    # wrong: BLOCK counts the masked lanes, too.
+    r = tl.rsqrt(tl.sum(x * x, axis=0) / BLOCK + eps)
+
+    tl.store(y_ptr + row * N + cols, x * r * g, mask=mask)  # rounded once, to y's dtype
+    tl.store(r_ptr + row, r)

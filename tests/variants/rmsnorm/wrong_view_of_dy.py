@@ -1,0 +1,27 @@
+"""The autograd function views dy as a matrix, as if every dy could be.
+
+breaks: 3
+"""
+
+import torch
+
+
+class RMSNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, g, eps):
+        if x.dim() == 0 or x.shape[-1] == 0:
+            raise ValueError(
+                f"x must be (..., N) with N at least 1, but has shape {tuple(x.shape)}"
+            )
+        rows, g = as_rows(x), g.contiguous()
+        y, r = rmsnorm_forward(rows, g, eps)
+        ctx.save_for_backward(rows, g, r)
+        return y.view(x.shape)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, dy):
+        rows, g, r = ctx.saved_tensors
+        # wrong: the gradient that y.sum() sends is one number with strides 0
+        dx, dg_partial = rmsnorm_backward(rows, g, r, dy.view(rows.shape))
+        return dx.view(dy.shape), dg_partial.sum(0).to(g.dtype), None
