@@ -1,0 +1,195 @@
+"""The driver: what Triton asks of a device at run time, answered for CPU tensors.
+
+Triton's `JITFunction.run` compiles a kernel once per specialization and then calls
+`launcher_cls(src, metadata)(gx, gy, gz, stream, function, …, *args)`. Here that call becomes a
+`Launch` (a message: TTIR, grid, arguments) handed to whatever device is set (`device.set_device`).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _disable_current_modes as _outside_dispatch_modes
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase
+
+from mini_triton.device import current_device
+from mini_triton.errors import BadLaunch
+from mini_triton.launch import Launch
+from mini_triton.profiler import record
+
+#: Emulated compute capability: what `tl.target_info` and dtype checks in kernels see.
+TARGET = GPUTarget("mini_triton", 90, 32)
+
+#: A launch never fails for shared memory here; the limit is the H100's and H200's opt-in maximum.
+_PROPERTIES = {
+    "max_shared_mem": 232_448,
+    "multiprocessor_count": 132,
+    "max_num_regs": 65_536,
+    "warpSize": 32,
+    "sm_clock_rate": 1_980_000,
+    "mem_clock_rate": 3_201_000,
+    "mem_bus_width": 6_144,
+}
+
+
+class _Binaries:
+    """Loads "binaries": the last stage's output is TTIR text, so loading is keeping it."""
+
+    def load_binary(
+        self, name: str, kernel: bytes, shared: int, device: int
+    ) -> tuple[None, str, int, int, int]:
+        """Returns (module, function, registers, spills, max threads); the function is the TTIR."""
+        return None, kernel.decode(), 0, 0, 1024
+
+    def unload_module(self, module: object) -> None:
+        """Nothing was loaded, so nothing is freed."""
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        """The properties of the emulated device."""
+        return dict(_PROPERTIES)
+
+
+class Launcher:
+    """Turns Triton's launch call into a `Launch` message for the current device."""
+
+    def __init__(self, src: Any, metadata: Any) -> None:
+        self._name: str = metadata.name
+        self._constants = {path[0] for path in src.constants if len(path) == 1}
+        self._arg_names: tuple[str, ...] = tuple(src.fn.arg_names)
+        self._nested = any(len(path) > 1 for path in src.constants) or any(
+            isinstance(kind, tuple) for kind in src.signature.values()
+        )
+        if self._nested:
+            raise BadLaunch(
+                f"kernel {self._name}: tuple arguments are not supported by the simulator; "
+                "pass the tuple's items as separate arguments"
+            )
+
+    def __call__(
+        self,
+        grid_x: int,
+        grid_y: int,
+        grid_z: int,
+        stream: int,
+        function: str,
+        packed_metadata: object,
+        launch_metadata: Any,
+        enter_hook: Callable[[Any], None] | None,
+        exit_hook: Callable[[Any], None] | None,
+        *args: Any,
+    ) -> None:
+        """Executes one launch; returns when its memory is written."""
+        if enter_hook is not None:
+            enter_hook(launch_metadata)
+        names, values = [], []
+        for position, (name, value) in enumerate(zip(self._arg_names, args, strict=True)):
+            if position not in self._constants:
+                names.append(name)
+                values.append(value)
+        launch = Launch(
+            kernel=self._name,
+            ttir=function,
+            grid=(int(grid_x), int(grid_y), int(grid_z)),
+            args=values,
+            arg_names=names,
+        )
+        with _outside_dispatch_modes():
+            record(current_device().launch(launch))
+        if exit_hook is not None:
+            exit_hook(launch_metadata)
+
+
+class MiniTritonDriver(DriverBase):
+    """Answers Triton's runtime for one emulated device, number 0, whose tensors are on the CPU."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.utils = _Binaries()
+        self.launcher_cls = Launcher
+
+    @classmethod
+    def is_active(cls) -> bool:
+        """True when asked for by name, and on every machine without a GPU of its own."""
+        asked = os.environ.get("TRITON_DEFAULT_BACKEND")
+        if asked:
+            return asked == "mini_triton"
+        return not torch.cuda.is_available()
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """C++ type of a kernel argument; never asked for, since nothing is compiled to C++."""
+        raise NotImplementedError(f"mini_triton compiles no C++ launcher (asked for {ty})")
+
+    def get_current_target(self) -> GPUTarget:
+        """The emulated target."""
+        return TARGET
+
+    def get_active_torch_device(self) -> torch.device:
+        """Tensors live on the CPU."""
+        return torch.device("cpu")
+
+    def get_current_device(self) -> int:
+        """The one device."""
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        """There is one device; any other number is an error."""
+        if device != 0:
+            raise BadLaunch(f"there is one simulated device, number 0; device {device} was asked")
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """Launches are synchronous: one stream."""
+        return 0
+
+    def get_device_interface(self) -> Any:
+        """The part of `torch.cuda` that `triton.testing.do_bench` uses, with host clocks."""
+        return SimpleNamespace(Event=_HostEvent, synchronize=lambda: None, current_device=lambda: 0)
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        """What `triton.autotune` times configurations with: the host's clock over short runs."""
+        return _benchmark
+
+    def get_empty_cache_for_benchmark(self) -> torch.Tensor:
+        """There is no L2 cache to flush: an empty buffer."""
+        return torch.empty(0, dtype=torch.int32)
+
+    def clear_cache(self, cache: torch.Tensor) -> None:
+        """Nothing to flush."""
+
+
+class _HostEvent:
+    """`torch.cuda.Event` over the host's clock (launches are synchronous)."""
+
+    def __init__(self, enable_timing: bool = True) -> None:
+        self._at = 0.0
+
+    def record(self) -> None:
+        self._at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """A launch has ended when it returns."""
+
+    def elapsed_time(self, end: _HostEvent) -> float:
+        """Milliseconds from this event to `end`."""
+        return (end._at - self._at) * 1e3
+
+
+def _benchmark(
+    kernel_call: Callable[[], Any], *, quantiles: list[float] | None = None, **_: Any
+) -> Any:
+    """Times a launch on the host: one run to warm up, three that count; milliseconds."""
+    kernel_call()
+    times = []
+    for _run in range(3):
+        start = time.perf_counter()
+        kernel_call()
+        times.append((time.perf_counter() - start) * 1e3)
+    measured = torch.tensor(times, dtype=torch.float64)
+    if quantiles is None:
+        return measured.mean().item()
+    return torch.quantile(measured, torch.tensor(quantiles, dtype=torch.float64)).tolist()

@@ -1,0 +1,46 @@
+"""Every error that the simulator raises by intent, one class a cause.
+
+A message says what was wrong, where (kernel, file, line, tensor, index, program id) and what to do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the kernel's Python source."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.file else "unknown location"
+
+
+UNKNOWN = Location("", 0)
+
+
+class KernelError(Exception):
+    """Base of all errors of the simulator. `str(error)` is the whole message."""
+
+
+class UnsupportedOp(KernelError):
+    """The kernel uses an operation that the simulator does not have; nothing was run."""
+
+
+class BadProgram(KernelError):
+    """The TTIR text could not be understood; nothing was run."""
+
+
+class BadLaunch(KernelError):
+    """Grid or arguments do not fit the kernel; nothing was run."""
+
+
+class OutOfBounds(KernelError):
+    """A load or store outside the tensor behind its pointer; no memory was changed."""
+
+
+class DeviceAssertion(KernelError):
+    """A `tl.device_assert` that does not hold; no memory was changed."""

@@ -1,0 +1,149 @@
+"""Conversions between dtypes, with the rounding and saturation of the hardware.
+
+Float → narrower float rounds to nearest even, once (`cvt.rn`); to 8-bit floats it saturates to the
+largest finite value (`cvt.rn.satfinite`); with `fp_downcast_rounding="rtz"` it rounds toward zero. Float →
+integer truncates and saturates, NaN becomes 0 (`cvt.rzi`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from mini_triton.execute.integer import bits_of, unsigned
+from mini_triton.execute.registry import pure
+from mini_triton.execute.values import Pointer, Value
+from mini_triton.ir.program import Op
+
+Tensor = torch.Tensor
+
+_INTEGER_OF_WIDTH = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """`x` rounded once, to nearest even, to a float `dtype`."""
+    if x.dtype == torch.float64 and dtype.itemsize < 4:
+        if dtype == torch.float16:  # torch rounds twice here, by way of float32; numpy once
+            return torch.from_numpy(x.contiguous().numpy().astype(np.float16))
+        return rounded(_to_odd_float32(x), dtype)
+    if dtype.itemsize == 1:
+        limit = torch.finfo(dtype).max
+        return x.float().clamp(-limit, limit).to(dtype)
+    return x.to(dtype)
+
+
+def _to_odd_float32(x: Tensor) -> Tensor:
+    """float64 → float32 rounded to odd: rounding the result again gives what one rounding would."""
+    nearest = x.float()
+    exact = nearest.double() == x
+    away = nearest.double().abs() > x.abs()
+    bits = nearest.contiguous().view(torch.int32)
+    toward_zero = torch.where(away, bits - 1, bits)
+    odd = torch.where(exact | ~torch.isfinite(x), bits, toward_zero | 1)
+    return odd.view(torch.float32)
+
+
+def _toward_zero(x: Tensor, dtype: torch.dtype) -> Tensor:
+    nearest = rounded(x, dtype)
+    bits = nearest.contiguous().view(_INTEGER_OF_WIDTH[dtype.itemsize])
+    too_far = nearest.to(x.dtype).abs() > x.abs()
+    return torch.where(too_far, bits - 1, bits).view(dtype)
+
+
+@pure("arith.truncf", "tt.fp_to_fp", "arith.extf")
+def _float_to_float(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    if op.attrs.get("rounding") == "rtz" or "rtz" in op.keywords:
+        return _toward_zero(x, dtype)
+    if dtype.itemsize > x.dtype.itemsize or dtype == x.dtype:
+        return x.to(dtype)
+    return rounded(x, dtype)
+
+
+@pure("arith.sitofp")
+def _signed_to_float(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    if x.dtype == torch.bool:  # a signed 1-bit integer: true is −1
+        return -x.to(dtype)
+    if dtype.itemsize == 1:
+        return rounded(x.float(), dtype)
+    return rounded(x.double(), dtype) if dtype.itemsize < 4 else x.to(dtype)
+
+
+@pure("arith.uitofp")
+def _unsigned_to_float(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    wide = unsigned(x)
+    if dtype == torch.float32:
+        return torch.from_numpy(wide.astype(np.float32))
+    return rounded(torch.from_numpy(wide.astype(np.float64)), dtype)
+
+
+def _saturated(x: Tensor, low: int, high: int) -> Tensor:
+    """Truncated toward zero and clamped to [low, high], int64; NaN becomes 0."""
+    wide = torch.nan_to_num(x.double(), nan=0.0, posinf=torch.inf, neginf=-torch.inf).trunc()
+    # float64 cannot hold 2^63 − 1: compare before converting.
+    above, below = wide >= float(high), wide <= float(low)
+    inside = torch.where(above | below, torch.zeros_like(wide), wide).to(torch.int64)
+    inside = torch.where(above, torch.full_like(inside, high), inside)
+    return torch.where(below, torch.full_like(inside, low), inside)
+
+
+@pure("arith.fptosi")
+def _float_to_signed(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    if dtype == torch.bool:
+        return x.double().trunc() != 0
+    limits = torch.iinfo(dtype)
+    return _saturated(x, limits.min, limits.max).to(dtype)
+
+
+@pure("arith.fptoui")
+def _float_to_unsigned(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    if dtype == torch.bool:
+        return x.double().trunc() != 0
+    width = bits_of(dtype)
+    if width < 64:
+        return _saturated(x, 0, (1 << width) - 1).to(dtype)
+    wide = torch.nan_to_num(x.double(), nan=0.0).trunc().clamp(min=0.0)
+    top = wide >= 2.0**63
+    low = torch.where(top, wide - 2.0**63, wide).clamp(max=2.0**63 - 1024)
+    result = low.to(torch.int64) ^ torch.where(top, torch.iinfo(torch.int64).min, 0)
+    return torch.where(wide >= 2.0**64, torch.full_like(result, -1), result)
+
+
+@pure("arith.extsi")
+def _extend_signed(op: Op, x: Tensor) -> Tensor:
+    wide = x.to(op.types[0].dtype)
+    return -wide if x.dtype == torch.bool else wide
+
+
+@pure("arith.extui")
+def _extend_unsigned(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    if x.dtype == torch.bool:
+        return x.to(dtype)
+    return x.to(dtype) & ((1 << bits_of(x.dtype)) - 1)
+
+
+@pure("arith.trunci")
+def _truncate(op: Op, x: Tensor) -> Tensor:
+    dtype = op.types[0].dtype
+    return (x & 1).to(torch.bool) if dtype == torch.bool else x.to(dtype)
+
+
+@pure("arith.index_cast", "arith.index_castui")
+def _index_cast(op: Op, x: Tensor) -> Tensor:
+    return x.to(op.types[0].dtype)
+
+
+@pure("arith.bitcast", "tt.bitcast")
+def _bitcast(op: Op, x: Value) -> Value:
+    kind = op.types[0]
+    if isinstance(x, Pointer):
+        assert kind.pointee is not None
+        return x.cast(kind.pointee.dtype)
+    if x.dtype == torch.bool or kind.dtype == torch.bool:
+        return x.to(kind.dtype)
+    return x.contiguous().view(kind.dtype)

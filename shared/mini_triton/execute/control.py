@@ -1,0 +1,186 @@
+"""Structured control flow, branches, calls and program ids.
+
+Programs of a chunk run in lockstep while they agree. Where they part (a condition or a trip count that
+differs) each group goes on in a child frame, and the results are merged by program.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from mini_triton.errors import BadProgram
+from mini_triton.execute.registry import framed
+from mini_triton.execute.values import Value, merge, narrow
+from mini_triton.ir.program import Block, Op, Region
+
+if TYPE_CHECKING:
+    from mini_triton.execute.frame import Frame
+
+Tensor = torch.Tensor
+_AXIS = {"x": 0, "y": 1, "z": 2}
+
+
+@framed("tt.get_program_id")
+def _program_id(frame: Frame, op: Op) -> Tensor:
+    return frame.machine.program_axis(frame.programs, _AXIS[op.keywords[0]])
+
+
+@framed("tt.get_num_programs")
+def _num_programs(frame: Frame, op: Op) -> Tensor:
+    return torch.tensor([frame.machine.grid[_AXIS[op.keywords[0]]]], dtype=torch.int32)
+
+
+def _parted(condition: Tensor) -> tuple[Tensor, Tensor] | bool:
+    """True or False where all programs agree, else (positions of true, positions of false)."""
+    true = int(condition.sum())
+    if true == condition.numel():
+        return True
+    if true == 0:
+        return False
+    return condition.nonzero()[:, 0], (~condition).nonzero()[:, 0]
+
+
+@framed("scf.if")
+def _if(frame: Frame, op: Op) -> tuple[Value, ...]:
+    parted = _parted(frame.tensor(op.operands[0]))
+
+    def run(region_frame: Frame, taken: bool) -> list[Value]:
+        if not taken and len(op.regions) == 1:
+            return []
+        block = op.regions[0 if taken else 1].entry
+        return region_frame.machine.run_block(region_frame, block)[1]
+
+    if isinstance(parted, bool):
+        return tuple(run(frame, parted))
+    pieces = [
+        (index, run(frame.child(index), taken))
+        for index, taken in zip(parted, (True, False), strict=True)
+    ]
+    return tuple(merge(pieces, frame.count)) if op.results else ()
+
+
+@framed("scf.for")
+def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
+    lower, upper, step = (frame.tensor(slot).to(torch.int64) for slot in op.operands[:3])
+    carried = [frame[slot] for slot in op.operands[3:]]
+    trips = torch.clamp(torch.div(upper - lower + step - 1, step, rounding_mode="floor"), min=0)
+    block = op.regions[0].entry
+    kind = frame.tensor(op.operands[0]).dtype
+    lengths = torch.unique(trips).tolist()
+    if len(lengths) == 1:
+        return tuple(_iterate(frame, block, carried, lower, step, kind, range(lengths[0])))
+    pieces: list[tuple[Tensor, list[Value]]] = []
+    position, done, part = torch.arange(frame.count), 0, frame
+    for length in lengths:
+        carried = _iterate(part, block, carried, lower, step, kind, range(done, length))
+        ended = trips[position] == length
+        ended_at, going_on = ended.nonzero()[:, 0], (~ended).nonzero()[:, 0]
+        pieces.append((position[ended_at], _cut(carried, ended_at)))
+        if len(going_on):
+            part, position, done = part.child(going_on), position[going_on], length
+            carried, lower, step = (
+                _cut(carried, going_on),
+                _cut1(lower, going_on),
+                _cut1(step, going_on),
+            )
+    return tuple(merge(pieces, frame.count)) if op.results else ()
+
+
+def _iterate(
+    frame: Frame,
+    block: Block,
+    carried: list[Value],
+    lower: Tensor,
+    step: Tensor,
+    dtype: torch.dtype,
+    trips: range,
+) -> list[Value]:
+    """Runs the body for the given iteration numbers; returns the carried values after them."""
+    for k in trips:
+        frame[block.args[0]] = (lower + step * k).to(dtype)
+        for slot, value in zip(block.args[1:], carried, strict=True):
+            frame[slot] = value
+        _, carried = frame.machine.run_block(frame, block)
+    return carried
+
+
+def _cut(values: list[Value], index: Tensor) -> list[Value]:
+    return [narrow(value, index) for value in values]
+
+
+def _cut1(value: Tensor, index: Tensor) -> Tensor:
+    return value if value.shape[0] == 1 else value[index]
+
+
+@framed("scf.while")
+def _while(frame: Frame, op: Op) -> tuple[Value, ...]:
+    before, after = (region.entry for region in op.regions)
+    carried = [frame[slot] for slot in op.operands]
+    pieces: list[tuple[Tensor, list[Value]]] = []
+    position, part = torch.arange(frame.count), frame
+    while True:
+        for slot, value in zip(before.args, carried, strict=True):
+            part[slot] = value
+        _, (condition, *passed) = part.machine.run_block(part, before)
+        assert isinstance(condition, torch.Tensor)
+        parted = _parted(condition)
+        if parted is False:
+            pieces.append((position, passed))
+            break
+        if not isinstance(parted, bool):
+            going_on, ended = parted
+            pieces.append((position[ended], _cut(passed, ended)))
+            part, position = part.child(going_on), position[going_on]
+            passed = _cut(passed, going_on)
+        for slot, value in zip(after.args, passed, strict=True):
+            part[slot] = value
+        _, carried = part.machine.run_block(part, after)
+    return tuple(merge(pieces, frame.count)) if op.results else ()
+
+
+def run_function(frame: Frame, body: Region) -> list[Value]:
+    """Runs a function's blocks to its returns; the returned values, merged by program."""
+    blocks = {block.label: block for block in body.blocks}
+    returned: list[tuple[Tensor, list[Value]]] = []
+    pending = [(frame, torch.arange(frame.count), body.entry)]
+    while pending:
+        part, position, block = pending.pop()
+        op, values = part.machine.run_block(part, block)
+        if op.name == "tt.return":
+            returned.append((position, values))
+        elif op.name == "cf.br":
+            pending.append((part, position, _enter(part, op, 0, blocks)))
+        elif op.name == "cf.cond_br":
+            condition = values[0]
+            assert isinstance(condition, torch.Tensor)
+            parted = _parted(condition)
+            if isinstance(parted, bool):
+                pending.append((part, position, _enter(part, op, 0 if parted else 1, blocks)))
+                continue
+            for successor, index in enumerate(parted):
+                child = part.child(index)
+                pending.append((child, position[index], _enter(child, op, successor, blocks)))
+        else:
+            raise BadProgram(f"{op.where}: a function's block ends with {op.name}")
+    return merge(returned, frame.count) if returned[0][1] else []
+
+
+def _enter(frame: Frame, op: Op, successor: int, blocks: dict[str, Block]) -> Block:
+    label, arguments = op.successors[successor]
+    block = blocks[label]
+    values = [frame[slot] for slot in arguments]
+    for slot, value in zip(block.args, values, strict=True):
+        frame[slot] = value
+    return block
+
+
+@framed("tt.call")
+def _call(frame: Frame, op: Op) -> tuple[Value, ...]:
+    """Calls a `noinline` function; its slots are its own, so one frame level suffices."""
+    function = frame.machine.program.functions[op.attrs["callee"]]
+    inner = frame.child(torch.arange(frame.count))
+    for slot, value in zip(function.args, frame.operands(op), strict=True):
+        inner[slot] = value
+    return tuple(run_function(inner, function.body))

@@ -1,0 +1,47 @@
+"""`tl.device_print`, `tl.device_assert` and the hints that change nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mini_triton.errors import DeviceAssertion
+from mini_triton.execute.registry import framed
+from mini_triton.execute.values import Pointer
+from mini_triton.ir.program import Op
+
+if TYPE_CHECKING:
+    from mini_triton.execute.frame import Frame
+
+
+@framed("tt.print")
+def _print(frame: Frame, op: Op) -> None:
+    """Prints every program's tile, in grid order."""
+    prefix = op.keywords[0] if op.keywords else ""
+    for row, program in enumerate(frame.programs.tolist()):
+        pid = frame.machine.program_id(program)
+        shown = []
+        for slot in op.operands:
+            value = frame[slot]
+            tile = value.absolute().dense() if isinstance(value, Pointer) else value
+            own = tile[row if tile.shape[0] > 1 else 0]
+            shown.append(str(own.tolist() if own.ndim else own.item()))
+        print(f"pid {pid}{prefix}{' '.join(shown)}")
+
+
+@framed("tt.assert")
+def _assert(frame: Frame, op: Op) -> None:
+    condition = frame.tensor(op.operands[0])
+    if condition.all():
+        return
+    position = (~condition).nonzero()[0].tolist()
+    program = frame.machine.program_id(int(frame.programs[position[0]]))
+    message = op.keywords[0] if op.keywords else ""
+    raise DeviceAssertion(
+        f"{op.where}: kernel {frame.machine.kernel}, program {program}, lane {position[1:]}: "
+        f"device_assert failed: {message}. No memory was changed."
+    )
+
+
+@framed("gpu.barrier", "ttg.barrier", "llvm.intr.assume")
+def _nothing(frame: Frame, op: Op) -> None:
+    """Programs run in lockstep, and an assumption only helps a code generator."""

@@ -1,0 +1,70 @@
+"""The values of a set of programs that run together, and how that set narrows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from mini_triton.execute.values import Value, narrow
+
+if TYPE_CHECKING:
+    from mini_triton.execute.machine import Machine
+    from mini_triton.ir.program import Op
+
+
+class Frame:
+    """Values by slot for the programs `programs` (linear ids, int64).
+
+    When programs part ways (a branch, loops of different lengths), each group continues in a child
+    frame, which takes a value over from its parent, cut to its own programs, when it is first used.
+    """
+
+    __slots__ = ("_index", "_parent", "_values", "machine", "programs")
+
+    def __init__(
+        self,
+        machine: Machine,
+        programs: torch.Tensor,
+        parent: Frame | None = None,
+        index: torch.Tensor | None = None,
+    ) -> None:
+        self.machine = machine
+        self.programs = programs
+        self._values: dict[int, Value] = {}
+        self._parent = parent
+        self._index = index
+
+    @property
+    def count(self) -> int:
+        """How many programs run in this frame."""
+        return self.programs.shape[0]
+
+    def __getitem__(self, slot: int) -> Value:
+        value = self._values.get(slot)
+        if value is None:
+            assert self._parent is not None and self._index is not None, f"slot {slot} has no value"
+            value = self._values[slot] = narrow(self._parent[slot], self._index)
+        return value
+
+    def __setitem__(self, slot: int, value: Value) -> None:
+        self._values[slot] = value
+
+    def tensor(self, slot: int) -> torch.Tensor:
+        """The value of a slot that is no pointer."""
+        value = self[slot]
+        assert isinstance(value, torch.Tensor)
+        return value
+
+    def operands(self, op: Op) -> list[Value]:
+        """The values of an operation's operands."""
+        return [self[slot] for slot in op.operands]
+
+    def drop(self, slots: tuple[int, ...]) -> None:
+        """Frees values after their last use."""
+        for slot in slots:
+            self._values.pop(slot, None)
+
+    def child(self, index: torch.Tensor) -> Frame:
+        """A frame of the programs at the positions `index` of this one."""
+        return Frame(self.machine, self.programs[index], self, index)

@@ -1,0 +1,245 @@
+"""`tt.load` and `tt.store`: bounds first, then the copy, then the count.
+
+An access is checked as a whole before it touches memory, and a failed launch puts back what its
+earlier stores changed (`machine`). Counted are the lanes whose mask is true, over all programs that run,
+whether or not lanes coincide: what the kernel asks the memory system for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from mini_triton.errors import OutOfBounds
+from mini_triton.execute.access import Window, leading_lanes, window
+from mini_triton.execute.registry import framed
+from mini_triton.execute.values import Buffer, Pointer, lanes
+from mini_triton.ir.program import Op
+
+if TYPE_CHECKING:
+    from mini_triton.execute.frame import Frame
+
+Tensor = torch.Tensor
+
+#: Bits of an element, for numpy, which knows neither bfloat16 nor 8-bit floats.
+_CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@framed("tt.load")
+def _load(frame: Frame, op: Op) -> Tensor:
+    pointer = frame[op.operands[0]]
+    assert isinstance(pointer, Pointer)
+    mask = frame.tensor(op.operands[1]) if len(op.operands) > 1 else None
+    other = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
+    shape = op.types[0].shape
+    mask, active = _active(frame, mask, shape)
+    if other is None:
+        other = torch.zeros((1,) * (1 + len(shape)), dtype=op.types[0].dtype)
+    if active == 0:
+        return other
+    if pointer.buffer is None:
+        return _load_by_address(frame, op, pointer, mask, other)
+    frame.machine.count(op, pointer.buffer, "loaded", active, pointer.dtype.itemsize)
+    return _read(frame, op, pointer, mask, other)
+
+
+@framed("tt.store")
+def _store(frame: Frame, op: Op) -> None:
+    pointer = frame[op.operands[0]]
+    assert isinstance(pointer, Pointer)
+    value = frame.tensor(op.operands[1])
+    mask = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
+    shape = op.operand_types[0].shape
+    mask, active = _active(frame, mask, shape)
+    if active == 0:
+        return
+    if pointer.buffer is None:
+        for buffer, part, part_mask in _by_buffer(frame, op, pointer, mask):
+            count = int(expand_all(frame, part_mask, shape).sum())
+            frame.machine.count(op, buffer, "stored", count, part.dtype.itemsize)
+            _write(frame, op, part, part_mask, value, shape)
+        return
+    frame.machine.count(op, pointer.buffer, "stored", active, pointer.dtype.itemsize)
+    _write(frame, op, pointer, mask, value, shape)
+
+
+def _active(frame: Frame, mask: Tensor | None, shape: tuple[int, ...]) -> tuple[Tensor | None, int]:
+    """(mask, or None where it is true everywhere; how many lanes it lets through)."""
+    total = lanes(shape, frame.count)
+    if mask is None:
+        return None, total
+    mask = mask.reshape(mask.shape + (1,) * (1 + len(shape) - mask.ndim))
+    true = int(mask.sum())
+    if true == mask.numel():
+        return None, total
+    return mask, true * (total // mask.numel())
+
+
+def expand_all(frame: Frame, value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The value with every axis full, the programs' too."""
+    return value.expand(frame.count, *shape)
+
+
+def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor) -> Tensor:
+    buffer = pointer.buffer
+    assert buffer is not None
+    flat = buffer.as_dtype(pointer.dtype)
+    found = window(pointer)
+    if found is not None:
+        if mask is None and found.within(flat.numel()):
+            view = found.of(flat)
+            return view.clone() if buffer.stored_to else view
+        if mask is not None:
+            count = leading_lanes(mask)
+            if count is not None and found.first(count).within(flat.numel()):
+                return _read_leading(found.first(count).of(flat), count, mask, other)
+            if found.within(flat.numel()):
+                return torch.where(mask, found.of(flat), other)
+    offsets = pointer.dense()
+    check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "loads")
+    if mask is not None:
+        offsets = torch.where(mask, offsets, torch.zeros_like(offsets))
+    carrier = _CARRIER[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
+    loaded = flat.view(carrier)[offsets].view(flat.dtype)
+    return loaded if mask is None else torch.where(mask, loaded, other)
+
+
+def _read_leading(view: Tensor, count: int, mask: Tensor, other: Tensor) -> Tensor:
+    """A load whose mask lets the first `count` lanes of the last axis through."""
+    size = torch.broadcast_shapes(view.shape[:-1], other.shape[:-1])
+    result = view.new_empty((*size, mask.shape[-1]))
+    result[..., :count] = view
+    result[..., count:] = other if other.shape[-1] == 1 else other[..., count:]
+    return result
+
+
+def _write(
+    frame: Frame,
+    op: Op,
+    pointer: Pointer,
+    mask: Tensor | None,
+    value: Tensor,
+    shape: tuple[int, ...],
+) -> None:
+    buffer = pointer.buffer
+    assert buffer is not None
+    flat = buffer.as_dtype(pointer.dtype)
+    found = window(pointer)
+    if found is not None and _write_window(frame, found, flat, mask, value, shape):
+        return
+    offsets = expand_all(frame, pointer.dense(), shape)
+    check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "stores")
+    values = expand_all(frame, value, shape)
+    if mask is not None:
+        keep = expand_all(frame, mask, shape)
+        offsets, values = offsets[keep], values[keep]
+    carrier = _CARRIER[flat.element_size()]
+    # numpy assigns in order: of programs that store to one element, the last one wins, always.
+    flat.view(carrier).numpy()[offsets.reshape(-1).numpy()] = (
+        values.contiguous().view(carrier).reshape(-1).numpy()
+    )
+
+
+def _write_window(
+    frame: Frame,
+    found: Window,
+    flat: Tensor,
+    mask: Tensor | None,
+    value: Tensor,
+    shape: tuple[int, ...],
+) -> bool:
+    """Stores through a strided view where that is right; False leaves it to the general way."""
+    if not found.has_distinct_lanes((frame.count, *shape)):
+        return False
+    if mask is not None:
+        count = leading_lanes(mask) if shape else None
+        if count is None:
+            return False
+        found = found.first(count)
+        value = value if value.shape[-1] == 1 else value[..., :count]
+    if not found.within(flat.numel()):
+        return False
+    found.of(flat).copy_(value)
+    return True
+
+
+def check_bounds(
+    frame: Frame,
+    op: Op,
+    buffer: Buffer,
+    offsets: Tensor,
+    mask: Tensor | None,
+    numel: int,
+    verb: str,
+) -> None:
+    """Raises `OutOfBounds` for the first program, in grid order, with a lane outside the buffer."""
+    bad = (offsets < 0) | (offsets >= numel)
+    if mask is not None:
+        bad = bad & mask
+    if not bad.any():
+        return
+    bad = bad.expand(frame.count, *bad.shape[1:]) if bad.shape[0] == 1 else bad
+    position = bad.nonzero()[0]
+    full = torch.broadcast_to(offsets, bad.shape)
+    raise OutOfBounds(
+        _describe(frame, op, buffer, int(full[tuple(position)]), position.tolist(), numel, verb)
+    )
+
+
+def _describe(
+    frame: Frame, op: Op, buffer: Buffer, offset: int, position: list[int], numel: int, verb: str
+) -> str:
+    program = frame.machine.program_id(int(frame.programs[position[0]]))
+    lane = f", lane {position[1:]} of the tile" if len(position) > 1 else ""
+    where = "before its first" if offset < 0 else "after its last"
+    masked = len(op.operands) > (2 if op.name == "tt.store" else 1)
+    hint = (
+        "the mask lets this lane through: compare it with the tensor's sizes and strides"
+        if masked
+        else "the access has no mask: give it one that is true only inside the tensor"
+    )
+    return (
+        f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element {offset} of "
+        f"{buffer.name}, {where} element: shape {buffer.shape}, strides {buffer.stride}, so that its "
+        f"pointer reaches elements 0 to {numel - 1}. No memory was changed; {hint}."
+    )
+
+
+# -------------------------------------------------------------------- pointers of unknown origin
+def _by_buffer(
+    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None
+) -> list[tuple[Buffer, Pointer, Tensor]]:
+    """Sorts byte addresses into the launch's tensors: (buffer, pointer into it, mask)."""
+    address = pointer.dense()
+    left = (
+        torch.ones_like(address, dtype=torch.bool) if mask is None else mask & (address == address)
+    )
+    parts = []
+    for buffer in frame.machine.buffers:
+        inside = left & (address >= buffer.address) & (address < buffer.address + buffer.nbytes)
+        if inside.any():
+            offsets = (address - buffer.address) // pointer.dtype.itemsize
+            parts.append((buffer, Pointer(buffer, (offsets,), pointer.dtype), inside))
+            left = left & ~inside
+    if left.any():
+        left = left.expand(frame.count, *left.shape[1:])
+        position = left.nonzero()[0]
+        program = frame.machine.program_id(int(frame.programs[position[0]]))
+        raise OutOfBounds(
+            f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address lies in no "
+            "tensor of this launch. No memory was changed; pass the tensor that it belongs to."
+        )
+    return parts
+
+
+def _load_by_address(
+    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor
+) -> Tensor:
+    result = other
+    shape = op.types[0].shape
+    for buffer, part, part_mask in _by_buffer(frame, op, pointer, mask):
+        count = int(expand_all(frame, part_mask, shape).sum())
+        frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
+        result = torch.where(part_mask, _read(frame, op, part, part_mask, other), result)
+    return result

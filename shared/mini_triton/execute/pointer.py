@@ -1,0 +1,28 @@
+"""Pointer arithmetic. What a pointer is, `values.Pointer` says."""
+
+from __future__ import annotations
+
+import torch
+
+from mini_triton.execute.registry import pure
+from mini_triton.execute.values import Pointer
+from mini_triton.ir.program import Op
+
+Tensor = torch.Tensor
+
+
+@pure("tt.addptr")
+def _advance(op: Op, pointer: Pointer, offset: Tensor) -> Pointer:
+    return pointer.advance(offset)
+
+
+@pure("tt.ptr_to_int")
+def _pointer_to_int(op: Op, x: Pointer) -> Tensor:
+    return x.absolute().dense()
+
+
+@pure("tt.int_to_ptr")
+def _int_to_pointer(op: Op, x: Tensor) -> Pointer:
+    pointee = op.types[0].pointee
+    assert pointee is not None
+    return Pointer(None, (x.to(torch.int64),), pointee.dtype)

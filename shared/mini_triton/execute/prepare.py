@@ -1,0 +1,182 @@
+"""Makes a parsed program ready to run: handlers bound, last uses and stored-to arguments found.
+
+An operation that the simulator does not have is refused here, before anything runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mini_triton.errors import UnsupportedOp
+from mini_triton.execute import (
+    atomics,
+    cast,
+    control,
+    debug,
+    dot,
+    floating,
+    integer,
+    memory,
+    pointer,
+    reduce,
+    shape,
+)
+from mini_triton.execute.registry import FRAME, PURE
+from mini_triton.ir.parser import parse
+from mini_triton.ir.program import Block, Function, Op, Program, Region
+
+#: Modules whose handlers register themselves on import.
+HANDLER_MODULES = (
+    atomics,
+    cast,
+    control,
+    debug,
+    dot,
+    floating,
+    integer,
+    memory,
+    pointer,
+    reduce,
+    shape,
+)
+
+TERMINATORS = {
+    "cf.br",
+    "cf.cond_br",
+    "scf.condition",
+    "scf.yield",
+    "tt.reduce.return",
+    "tt.return",
+}
+_ATOMIC = {"tt.atomic_rmw", "tt.atomic_cas"}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A program and what executing it needs to know."""
+
+    program: Program
+    stored_to: frozenset[int] | None  # positions of the kernel's arguments; None: any of them
+    one_at_a_time: bool  # programs wait for each other (a spin lock): they must run in turn
+
+
+@lru_cache(maxsize=512)
+def prepare(ttir: str, kernel: str) -> Prepared:
+    """Parses and checks the TTIR text of a kernel.
+
+    Raises `BadProgram` (text not understood) or `UnsupportedOp` (naming operation, file and line).
+    """
+    program = parse(ttir)
+    for op in program.walk():
+        _bind(op, kernel)
+    for function in program.functions.values():
+        _mark_last_uses(function)
+    return Prepared(program, _stored_arguments(program), _spins(program))
+
+
+def _bind(op: Op, kernel: str) -> None:
+    if op.name in TERMINATORS:
+        return
+    op.handler = FRAME.get(op.name) or PURE.get(op.name)
+    if op.handler is None:
+        raise UnsupportedOp(
+            f"{op.where}: kernel {kernel} uses {op.name}, which the simulator does not have. Nothing was "
+            "run; write this line with other operations."
+        )
+
+
+def _mark_last_uses(function: Function) -> None:
+    """Fills `dead` of every operation and `used` of every operation with results."""
+    used = set(_uses_of(function.body))
+    for op in _operations(function.body):
+        op.used = any(slot in used for slot in op.results)
+    if len(function.body.blocks) == 1:
+        _mark_region(function.body)
+    else:  # values may be used in later blocks: only nested regions free theirs
+        for block in function.body.blocks:
+            for op in block.ops:
+                for region in op.regions:
+                    _mark_region(region)
+
+
+def _mark_region(region: Region) -> None:
+    for block in region.blocks:
+        own = set(block.args) | {slot for op in block.ops for slot in op.results}
+        seen: set[int] = set()
+        for op in reversed(block.ops):
+            for inner in op.regions:
+                _mark_region(inner)
+            uses = set(op.operands) | {s for r in op.regions for s in _uses_of(r)}
+            last = (uses | set(op.results)) & own - seen
+            op.dead = tuple(last) if op.name not in TERMINATORS else ()
+            seen |= uses
+
+
+def _operations(region: Region) -> Iterable[Op]:
+    for block in region.blocks:
+        for op in block.ops:
+            yield op
+            for inner in op.regions:
+                yield from _operations(inner)
+
+
+def _uses_of(region: Region) -> Iterable[int]:
+    for op in _operations(region):
+        yield from op.operands
+        for _, arguments in op.successors:
+            yield from arguments
+
+
+def _stored_arguments(program: Program) -> frozenset[int] | None:
+    """Positions of the kernel's pointer arguments through which it may store."""
+    kernel = program.kernel
+    if any(op.name in ("tt.call", "tt.int_to_ptr") for op in program.walk()):
+        return None
+    roots: dict[int, set[int]] = {slot: {n} for n, slot in enumerate(kernel.args)}
+    pointers = {slot for slot, kind in program.slot_types.items() if kind.is_pointer}
+
+    def spread(sources: Iterable[int], targets: Iterable[int]) -> bool:
+        found = {root for slot in sources if slot in pointers for root in roots.get(slot, ())}
+        grown = False
+        for slot in targets:
+            if slot in pointers and not found <= roots.setdefault(slot, set()):
+                roots[slot] |= found
+                grown = True
+        return grown
+
+    changed = True
+    while changed:
+        changed = False
+        for op in _operations(kernel.body):
+            if op.name == "tt.load" and op.types[0].is_pointer:
+                return None
+            inner = [block for region in op.regions for block in region.blocks]
+            ends = [slot for block in inner for slot in block.ops[-1].operands]
+            begins = [slot for block in inner for slot in block.args]
+            changed |= spread((*op.operands, *ends), (*op.results, *begins))
+            for label, arguments in op.successors:
+                changed |= spread(arguments, _block(kernel.body, label).args)
+    stores = _ATOMIC | {"tt.store"}
+    return frozenset(
+        root
+        for op in _operations(kernel.body)
+        if op.name in stores
+        for root in roots.get(op.operands[0], ())
+    )
+
+
+def _block(region: Region, label: str) -> Block:
+    return next(block for block in region.blocks if block.label == label)
+
+
+def _spins(program: Program) -> bool:
+    """True for a kernel that loops on an atomic operation, as a lock does."""
+    return any(
+        inner.name in _ATOMIC
+        for op in program.walk()
+        if op.name == "scf.while"
+        for region in op.regions
+        for inner in _operations(region)
+    )

@@ -1,0 +1,93 @@
+"""`tt.reduce` with any combine region, along one axis of a tile.
+
+Common combine regions are recognised and given to torch; any other runs as a tree: the axis is halved
+until one element is left, which is how hardware does it, and costs log₂ n steps. 16-bit sums are
+always run as the tree, since each step must round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+
+from mini_triton.execute.registry import framed
+from mini_triton.execute.values import expand
+from mini_triton.ir.program import Block, Op
+
+if TYPE_CHECKING:
+    from mini_triton.execute.frame import Frame
+
+Tensor = torch.Tensor
+
+
+_FAST: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "arith.addf": lambda x, axis: x.sum(axis),
+    "arith.addi": lambda x, axis: x.sum(axis, dtype=x.dtype),
+    "arith.maxsi": lambda x, axis: x.amax(axis),
+    "arith.minsi": lambda x, axis: x.amin(axis),
+    "arith.maximumf": lambda x, axis: x.amax(axis),
+    "arith.minimumf": lambda x, axis: x.amin(axis),
+}
+#: These ignore NaN, torch's amax does not: replace NaN by the identity, unless all are NaN.
+_IGNORE_NAN = {
+    "arith.maxnumf": (torch.Tensor.amax, -torch.inf),
+    "arith.minnumf": (torch.Tensor.amin, torch.inf),
+}
+
+
+@framed("tt.reduce")
+def _reduce(frame: Frame, op: Op) -> tuple[Tensor, ...]:
+    axis = op.attrs["axis"] + 1
+    tiles = [
+        expand(frame.tensor(slot), kind.shape)
+        for slot, kind in zip(op.operands, op.operand_types, strict=True)
+    ]
+    block = op.regions[0].entry
+    fast = _recognised(block, tiles)
+    if fast is not None:
+        return (fast(tiles[0], axis),)
+    return tuple(_tree(frame, block, tiles, axis))
+
+
+def _recognised(block: Block, tiles: list[Tensor]) -> Callable[[Tensor, int], Tensor] | None:
+    """torch's reduction for a region that is one operation on its two arguments."""
+    if len(tiles) != 1 or len(block.ops) != 2 or set(block.ops[0].operands) != set(block.args):
+        return None
+    name, dtype = block.ops[0].name, tiles[0].dtype
+    if dtype == torch.bool:
+        return None
+    if name in _IGNORE_NAN and dtype.itemsize >= 4:
+        reduced, identity = _IGNORE_NAN[name]
+
+        def ignoring_nan(x: Tensor, axis: int) -> Tensor:
+            result = reduced(x, axis)
+            nan = torch.isnan(result)
+            if not nan.any():
+                return result
+            others = reduced(torch.where(torch.isnan(x), identity, x), axis)
+            return torch.where(torch.isnan(x).all(axis), result, others)
+
+        return ignoring_nan
+    if name == "arith.addf" and dtype.itemsize < 4:
+        return None
+    return _FAST.get(name)
+
+
+def _tree(frame: Frame, block: Block, tiles: list[Tensor], axis: int) -> list[Tensor]:
+    """Combines the first half of the axis with the second until one element is left."""
+    size = tiles[0].shape[axis]  # a power of two: TTIR tiles are
+    while size > 1:
+        half = size // 2
+        lower = [t.narrow(axis, 0, half) for t in tiles]
+        upper = [t.narrow(axis, half, half) for t in tiles]
+        for slot, value in zip(block.args, (*lower, *upper), strict=True):
+            frame[slot] = value
+        _, combined = frame.machine.run_block(frame, block)
+        tiles = [
+            value.expand(torch.broadcast_shapes(value.shape, lower[0].shape))  # type: ignore[union-attr]
+            for value in combined
+        ]
+        size = half
+    return [t.squeeze(axis) for t in tiles]

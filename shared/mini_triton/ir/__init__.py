@@ -1,0 +1,1 @@
+"""TTIR text → a small typed IR: `types`, `lexer`, `parser`, `program`."""

@@ -1,0 +1,635 @@
+"""TTIR text → `Program`. A recursive-descent parser of what Triton's printer writes.
+
+Most operations share one shape, `%r = name operands words {attributes} : types loc(…)`, and one
+routine reads them all; constants, calls, branches and operations with regions have their own.
+Whether the simulator can execute an operation is not decided here but in `execute.prepare`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from mini_triton.errors import UNKNOWN, BadProgram, Location
+from mini_triton.ir.lexer import Token, tokenize
+from mini_triton.ir.locations import Locations, strip_aliases
+from mini_triton.ir.program import Block, Function, Op, Program, Region
+from mini_triton.ir.types import TORCH_DTYPE, Type
+
+_POINTEE_RESULT = {"tt.load"}  # printed with the pointer's type only
+_FLOAT_BITS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+
+
+def parse(text: str) -> Program:
+    """Parses a TTIR module with exactly one public function.
+
+    Raises `BadProgram` naming the TTIR line and what was expected there.
+    """
+    return _Parser(text).module()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._locations = Locations(text)
+        self._tokens = tokenize(strip_aliases(text))
+        self._at = 0
+        self._scopes: list[dict[str, int]] = []
+        self._slot_types: dict[int, Type] = {}
+
+    # ---------------------------------------------------------------- tokens
+    @property
+    def _next(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self) -> Token:
+        token = self._tokens[self._at]
+        if token.kind == "end":
+            raise BadProgram(f"TTIR line {token.line}: the text ends too early")
+        self._at += 1
+        return token
+
+    def _accept(self, text: str) -> bool:
+        if self._next.text == text and self._next.kind != "string":
+            self._at += 1
+            return True
+        return False
+
+    def _expect(self, text: str) -> None:
+        if not self._accept(text):
+            raise self._error(f"expected {text!r}")
+
+    def _error(self, what: str) -> BadProgram:
+        found = self._next.text if self._next.text != "\n" else "the end of the line"
+        return BadProgram(f"TTIR line {self._next.line}: {what}, found {found!r}")
+
+    def _skip_newlines(self) -> None:
+        while self._next.kind == "newline":
+            self._at += 1
+
+    # ---------------------------------------------------------------- values
+    def _define(self, name: str, kind: Type) -> int:
+        slot = len(self._slot_types)
+        self._slot_types[slot] = kind
+        self._scopes[-1][name] = slot
+        return slot
+
+    def _lookup(self, name: str) -> int:
+        for scope in reversed(self._scopes):
+            if name in scope:
+                return scope[name]
+        raise self._error(f"value {name} is used but not defined")
+
+    # ---------------------------------------------------------------- types
+    def _type(self) -> Type:
+        token = self._take()
+        if token.kind == "tensor":
+            shape = tuple(int(d) for d in token.text[len("tensor<") :].split("x") if d)
+            element = self._type()
+            if self._accept(","):  # a layout encoding: later stages have them, TTIR does not
+                raise self._error("a layout encoding does not belong in TTIR")
+            self._expect(">")
+            return element.with_shape(shape)
+        if token.text == "!tt.ptr":
+            self._expect("<")
+            pointee = self._type()
+            if self._accept(","):
+                self._take()  # the address space
+            self._expect(">")
+            return Type("ptr", (), pointee)
+        if token.kind == "word" and token.text in TORCH_DTYPE:
+            return Type(token.text)
+        if token.kind == "type" and self._next.text == "<":  # !tt.tensordesc<…>: kept by name
+            self._balanced("<", ">")
+            return Type(token.text)
+        if token.kind in ("word", "type"):
+            return Type(token.text)
+        self._at -= 1
+        raise self._error("expected a type")
+
+    def _types_in_parentheses(self) -> list[Type]:
+        self._expect("(")
+        types: list[Type] = []
+        while not self._accept(")"):
+            types.append(self._type())
+            self._accept(",")
+        return types
+
+    def _type_list(self) -> list[Type]:
+        """`T`, `(T, T)`, or nothing."""
+        if self._next.text == "(":
+            return self._types_in_parentheses()
+        return [self._type()]
+
+    def _balanced(self, opening: str, closing: str) -> str:
+        """The text of a bracketed group, brackets included."""
+        depth, parts = 0, []
+        while True:
+            token = self._take()
+            parts.append(f" {token.text} " if token.kind == "word" else token.text)
+            depth += (token.text == opening) - (token.text == closing)
+            if depth == 0:
+                return "".join(parts)
+
+    # ---------------------------------------------------------------- attributes
+    def _attribute_value(self) -> Any:
+        token = self._take()
+        if token.kind == "string":
+            return token.text[1:-1].encode().decode("unicode_escape")
+        if token.text in ("true", "false"):
+            return token.text == "true"
+        if token.kind == "number":
+            value: Any = float(token.text) if _is_float(token.text) else int(token.text)
+            if self._accept(":"):
+                self._type()
+            return value
+        if token.kind == "hex":
+            return int(token.text, 16)
+        if token.text == "array":  # array<i32: 1, 0>
+            self._expect("<")
+            self._type()
+            items: list[Any] = []
+            if self._accept(":"):
+                while self._next.text != ">":
+                    items.append(self._attribute_value())
+                    self._accept(",")
+            self._expect(">")
+            return items
+        if token.text == "[":
+            items = []
+            while not self._accept("]"):
+                items.append(self._attribute_value())
+                self._accept(",")
+            return items
+        if self._next.text == "<":
+            return token.text + self._balanced("<", ">")
+        return token.text
+
+    def _attributes(self, closing: str) -> dict[str, Any]:
+        attrs: dict[str, Any] = {}
+        while not self._accept(closing):
+            key = self._take()
+            name = key.text.strip('"')
+            attrs[name] = self._attribute_value() if self._accept("=") else True
+            self._accept(",")
+        return attrs
+
+    # ---------------------------------------------------------------- locations
+    def _location(self) -> Location:
+        """An optional `loc(…)`."""
+        if self._next.text != "loc" or self._next.kind != "word":
+            return UNKNOWN
+        self._take()
+        self._expect("(")
+        depth, parts = 1, []
+        while True:
+            token = self._take()
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0:
+                return self._locations.resolve("".join(parts))
+            parts.append(" at " if token.text == "at" and token.kind == "word" else token.text)
+
+    # ---------------------------------------------------------------- module and functions
+    def module(self) -> Program:
+        """The whole text."""
+        self._skip_newlines()
+        self._expect("module")
+        if self._accept("attributes"):
+            self._balanced("{", "}")
+        self._expect("{")
+        functions: dict[str, Function] = {}
+        kernels: list[Function] = []
+        while True:
+            self._skip_newlines()
+            if self._accept("}"):
+                break
+            public, function = self._function()
+            functions[function.name] = function
+            if public:
+                kernels.append(function)
+        if len(kernels) != 1:
+            raise BadProgram(f"a module has one public function, this one has {len(kernels)}")
+        return Program(kernels[0], functions, self._slot_types)
+
+    def _function(self) -> tuple[bool, Function]:
+        self._expect("tt.func")
+        visibility = self._take().text if self._next.kind == "word" else "public"
+        name = self._take().text.lstrip("@").strip('"')
+        self._scopes.append({})
+        self._expect("(")
+        args = self._block_arguments(")")
+        results = self._type_list() if self._accept("->") else []
+        if self._accept("attributes"):
+            self._balanced("{", "}")
+        body = self._region(named_entry=args)
+        where = self._location()
+        self._scopes.pop()
+        types = tuple(self._slot_types[slot] for slot in args)
+        return visibility == "public", Function(name, args, types, body, tuple(results), where)
+
+    def _block_arguments(self, closing: str) -> tuple[int, ...]:
+        """`%a: T {attrs} loc(…), …` up to `closing`; defines each."""
+        slots = []
+        while not self._accept(closing):
+            name = self._take().text
+            self._expect(":")
+            slots.append(self._define(name, self._type()))
+            if self._next.text == "{":
+                self._balanced("{", "}")
+            self._location()
+            self._accept(",")
+        return tuple(slots)
+
+    def _region(self, named_entry: tuple[int, ...] = ()) -> Region:
+        """`{ ops ^bb1(args): ops … }`; `named_entry`: arguments already defined by the parent."""
+        self._expect("{")
+        self._scopes.append({})
+        blocks = [Block("entry", named_entry, [])]
+        while True:
+            self._skip_newlines()
+            if self._accept("}"):
+                break
+            if self._next.kind == "block":
+                label = self._take().text
+                args = self._block_arguments(")") if self._accept("(") else ()
+                self._expect(":")
+                if len(blocks) == 1 and not blocks[0].ops and not named_entry:
+                    blocks[0] = Block(label, args, [])
+                else:
+                    blocks.append(Block(label, args, []))
+                continue
+            blocks[-1].ops.append(self._op())
+        self._scopes.pop()
+        return Region(blocks)
+
+    # ---------------------------------------------------------------- operations
+    def _op(self) -> Op:
+        names = self._result_names()
+        token = self._take()
+        name = token.text.strip('"')
+        if token.kind == "string":
+            op, types = self._generic(name)
+        else:
+            special = _SPECIAL.get(name)
+            op, types = special(self, name) if special else self._plain(name)
+        op.where = self._location()
+        if self._next.kind not in ("newline", "end"):
+            raise self._error(f"the operation {name} should end here")
+        if sum(count for _, count in names) != len(types):
+            raise self._error(f"{name} gives {len(types)} results")
+        op.types = tuple(types)
+        op.results = self._define_results(names, types)
+        return op
+
+    def _result_names(self) -> list[tuple[str, int]]:
+        """`%a, %b:2 =` before an operation's name."""
+        names: list[tuple[str, int]] = []
+        if self._next.kind != "value":
+            return names
+        while not self._accept("="):
+            name = self._take().text
+            names.append((name, int(self._take().text) if self._accept(":") else 1))
+            self._accept(",")
+        return names
+
+    def _define_results(self, names: list[tuple[str, int]], types: list[Type]) -> tuple[int, ...]:
+        slots: list[int] = []
+        kinds = iter(types)
+        for name, count in names:
+            if count == 1:
+                slots.append(self._define(name, next(kinds)))
+            else:
+                slots += [self._define(f"{name}#{i}", next(kinds)) for i in range(count)]
+        return tuple(slots)
+
+    def _operand(self) -> int:
+        token = self._take()
+        if token.kind != "value":
+            self._at -= 1
+            raise self._error("expected a value")
+        return self._lookup(token.text)
+
+    def _plain(self, name: str) -> tuple[Op, list[Type]]:
+        """Operands, words and attributes in any order, then `: types`."""
+        operands: list[int] = []
+        words: list[str] = []
+        attrs: dict[str, Any] = {}
+        types: list[Type] = []
+        results: list[Type] | None = None
+        while self._next.kind not in ("newline", "end"):
+            token = self._next
+            if token.kind == "value":
+                operands.append(self._operand())
+            elif token.text == "loc":
+                break
+            elif token.text == "{":
+                self._take()
+                attrs |= self._attributes("}")
+            elif token.text == "<" and self._tokens[self._at + 1].text == "{":
+                self._at += 2
+                attrs |= self._attributes("}")
+                self._expect(">")
+            elif token.kind == "word":
+                self._take()
+                if self._accept("="):
+                    attrs[token.text] = self._attribute_value()
+                elif self._next.text == "<":
+                    attrs[token.text] = self._balanced("<", ">")
+                else:
+                    words.append(token.text)
+            elif token.kind == "string":
+                words.append(self._attribute_value())
+            elif token.text == ":":
+                self._take()
+                if self._next.kind == "value":  # tt.print puts its operands after a colon
+                    continue
+                types, results = self._signature()
+                break
+            else:
+                self._take()  # commas and brackets around operands
+        return self._typed(name, operands, words, attrs, types, results)
+
+    def _signature(self) -> tuple[list[Type], list[Type] | None]:
+        """Types after the colon: `T`, `T, T`, `A to B`, `A * B -> C`, `(A, B) -> C`."""
+        types = self._type_list()
+        results: list[Type] | None = None
+        while True:
+            if self._accept(",") or self._accept("*"):
+                types += self._type_list()
+            elif self._accept("->") or self._accept("to"):
+                results = self._type_list()
+            else:
+                return types, results
+
+    def _typed(
+        self,
+        name: str,
+        operands: list[int],
+        words: list[str],
+        attrs: dict[str, Any],
+        types: list[Type],
+        results: list[Type] | None,
+    ) -> tuple[Op, list[Type]]:
+        """Fills in the result types that the printed form leaves to be inferred."""
+        if results is None:
+            results = _inferred_results(name, types)
+        op = Op(
+            name,
+            tuple(operands),
+            operand_types=tuple(self._slot_types[slot] for slot in operands),
+            attrs=attrs,
+            keywords=tuple(words),
+        )
+        return op, results
+
+    def _generic(self, name: str) -> tuple[Op, list[Type]]:
+        """`"name"(operands) <{attrs}> ({region}, …) {attrs} : (types) -> types`."""
+        self._expect("(")
+        operands = []
+        while not self._accept(")"):
+            operands.append(self._operand())
+            self._accept(",")
+        attrs: dict[str, Any] = {}
+        if self._accept("<"):
+            self._expect("{")
+            attrs |= self._attributes("}")
+            self._expect(">")
+        regions = []
+        if self._accept("("):
+            while not self._accept(")"):
+                regions.append(self._region())
+                self._accept(",")
+        if self._accept("{"):
+            attrs |= self._attributes("}")
+        self._expect(":")
+        types, results = self._signature()
+        op, results = self._typed(name, operands, [], attrs, types, results or [])
+        op.regions = tuple(regions)
+        return op, results
+
+    def _constant(self, name: str) -> tuple[Op, list[Type]]:
+        """`arith.constant 3 : i32`, `true`, `dense<…> : tensor<…>`."""
+        attrs: dict[str, Any] = {}
+        if self._accept("{"):
+            attrs |= self._attributes("}")
+        if self._accept("dense"):
+            self._expect("<")
+            raw: Any = [] if self._next.text == ">" else self._dense()
+            self._expect(">")
+        else:
+            raw = self._take().text
+        if not self._accept(":"):
+            kind = Type("i1")
+        else:
+            kind = self._type()
+        attrs["value"] = self._number(raw, kind)
+        return Op(name, attrs=attrs), [kind]
+
+    def _dense(self) -> Any:
+        if not self._accept("["):
+            return self._take().text
+        items = []
+        while not self._accept("]"):
+            items.append(self._dense())
+            self._accept(",")
+        return items
+
+    def _number(self, raw: Any, kind: Type) -> Any:
+        """A Python number (or nested list of numbers) from the text of a constant."""
+        if isinstance(raw, list):
+            return [self._number(item, kind) for item in raw]
+        if raw in ("true", "false"):
+            return raw == "true"
+        try:
+            if raw.startswith('"'):
+                raise self._error("packed dense constants are not supported")
+            if kind.is_float and raw.startswith("0x"):
+                return _float_from_bits(int(raw, 16), kind.element)
+            return float(raw) if kind.is_float else int(raw, 0)
+        except ValueError:
+            raise self._error(f"{raw!r} is not a constant of type {kind}") from None
+
+    def _call(self, name: str) -> tuple[Op, list[Type]]:
+        callee = self._take().text.lstrip("@").strip('"')
+        op, types = self._plain(name)
+        op.attrs["callee"] = callee
+        return op, types
+
+    def _terminator(self, name: str) -> tuple[Op, list[Type]]:
+        """`scf.yield`, `tt.return`, `scf.condition(%c) …`: operands and their types, no results."""
+        op, _ = self._plain(name)
+        return op, []
+
+    def _branch(self, name: str) -> tuple[Op, list[Type]]:
+        """`cf.br ^bb1(%a : T)` and `cf.cond_br %c, ^bb1(…), ^bb2(…)`."""
+        operands: list[int] = []
+        successors: list[tuple[str, tuple[int, ...]]] = []
+        while self._next.kind in ("value", "block") or self._next.text == ",":
+            token = self._next
+            if token.kind == "value":
+                operands.append(self._operand())
+                continue
+            self._take()
+            if token.kind != "block":
+                continue
+            args: list[int] = []
+            if self._accept("("):
+                while self._next.kind == "value":
+                    args.append(self._operand())
+                    self._accept(",")
+                if self._accept(":"):
+                    self._signature()
+                self._expect(")")
+            successors.append((token.text, tuple(args)))
+        if self._accept("{"):
+            self._attributes("}")
+        op = Op(
+            name,
+            tuple(operands),
+            operand_types=tuple(self._slot_types[slot] for slot in operands),
+            successors=tuple(successors),
+        )
+        return op, []
+
+    # ---------------------------------------------------------------- structured control flow
+    def _initial_values(self) -> tuple[list[str], list[int]]:
+        """`(%a = %init, …)`: names to define in the region, slots of the initial values."""
+        names, slots = [], []
+        self._expect("(")
+        while not self._accept(")"):
+            names.append(self._take().text)
+            self._expect("=")
+            slots.append(self._operand())
+            self._accept(",")
+        return names, slots
+
+    def _for(self, name: str) -> tuple[Op, list[Type]]:
+        """`scf.for %i = %lb to %ub step %s iter_args(…) -> (types) : T { … }`."""
+        unsigned = self._accept("unsigned")
+        counter = self._take().text
+        self._expect("=")
+        lower = self._operand()
+        self._expect("to")
+        upper = self._operand()
+        self._expect("step")
+        step = self._operand()
+        names: list[str] = []
+        inits: list[int] = []
+        if self._accept("iter_args"):
+            names, inits = self._initial_values()
+        types = self._type_list() if self._accept("->") else []
+        kind = self._type() if self._accept(":") else Type("i32")
+        self._scopes.append({})
+        args = (self._define(counter, kind), *map(self._define, names, types))
+        body = self._region(named_entry=args)
+        self._scopes.pop()
+        attrs = self._attributes("}") if self._accept("{") else {}
+        operands = (lower, upper, step, *inits)
+        op = Op(
+            name,
+            operands,
+            operand_types=tuple(self._slot_types[slot] for slot in operands),
+            attrs=attrs | {"unsigned": unsigned},
+            regions=(body,),
+        )
+        return op, types
+
+    def _while(self, name: str) -> tuple[Op, list[Type]]:
+        """`scf.while (%a = %init) : (types) -> (types) { … } do { ^bb0(…): … }`."""
+        names, inits = self._initial_values()
+        self._expect(":")
+        init_types = self._types_in_parentheses()
+        self._expect("->")
+        types = self._type_list()
+        self._scopes.append({})
+        args = tuple(map(self._define, names, init_types))
+        before = self._region(named_entry=args)
+        self._scopes.pop()
+        self._expect("do")
+        after = self._region()
+        attrs = {}
+        if self._accept("attributes") and self._accept("{"):
+            attrs = self._attributes("}")
+        op = Op(
+            name,
+            tuple(inits),
+            operand_types=tuple(init_types),
+            attrs=attrs,
+            regions=(before, after),
+        )
+        return op, types
+
+    def _if(self, name: str) -> tuple[Op, list[Type]]:
+        """`scf.if %c -> (types) { … } else { … }`."""
+        condition = self._operand()
+        types = self._type_list() if self._accept("->") else []
+        regions = [self._region()]
+        if self._accept("else"):
+            regions.append(self._region())
+        attrs = self._attributes("}") if self._accept("{") else {}
+        op = Op(
+            name,
+            (condition,),
+            operand_types=(self._slot_types[condition],),
+            attrs=attrs,
+            regions=tuple(regions),
+        )
+        return op, types
+
+
+_SPECIAL = {
+    "arith.constant": _Parser._constant,
+    "tt.call": _Parser._call,
+    "tt.return": _Parser._terminator,
+    "scf.yield": _Parser._terminator,
+    "scf.condition": _Parser._terminator,
+    "tt.reduce.return": _Parser._terminator,
+    "tt.scan.return": _Parser._terminator,
+    "cf.br": _Parser._branch,
+    "cf.cond_br": _Parser._branch,
+    "scf.for": _Parser._for,
+    "scf.while": _Parser._while,
+    "scf.if": _Parser._if,
+}
+
+#: Operations without results among those that `_plain` reads.
+_NO_RESULT = {
+    "tt.store",
+    "tt.print",
+    "tt.assert",
+    "gpu.barrier",
+    "ttg.barrier",
+    "llvm.intr.assume",
+    "tt.descriptor_store",
+}
+
+
+def _inferred_results(name: str, types: list[Type]) -> list[Type]:
+    """Result types of operations whose printed signature names operand types only."""
+    if name in _NO_RESULT or not types:
+        return []
+    last = types[-1]
+    if name in ("arith.cmpi", "arith.cmpf"):
+        return [Type("i1", last.shape)]
+    if name in _POINTEE_RESULT:
+        if last.pointee is None:
+            raise BadProgram(f"{name} takes a pointer, not {last}")
+        return [last.pointee.with_shape(last.shape)]
+    if name == "arith.mulsi_extended" or name == "arith.mului_extended":
+        return [last, last]
+    if name == "tt.addptr":
+        return [types[0]]
+    return [last]
+
+
+def _is_float(text: str) -> bool:
+    return "." in text or "e" in text or "E" in text
+
+
+def _float_from_bits(bits: int, element: str) -> float:
+    """The value of a hexadecimal float constant, whose bits are those of `element`."""
+    if element == "bf16":
+        return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
+    if element in _FLOAT_BITS:
+        code = _FLOAT_BITS[element]
+        return float(struct.unpack(code, bits.to_bytes(struct.calcsize(code), "little"))[0])
+    raise ValueError(element)

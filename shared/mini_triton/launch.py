@@ -1,0 +1,118 @@
+"""A launch as a message, and the record of what it moved.
+
+Everything in a `Launch` can cross a process border: text, numbers and tensors. In grading the process that
+holds the student's code sends it, and the judge's device executes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from mini_triton.errors import Location
+
+
+@dataclass
+class Launch:
+    """One kernel launch.
+
+    ttir: the kernel's TTIR text. grid: programs along x, y, z. args: the arguments that are not
+    compile-time constants, in order; tensors are CPU tensors, which the launch changes in place.
+    """
+
+    kernel: str
+    ttir: str
+    grid: tuple[int, int, int]
+    args: list[torch.Tensor | int | float | None]
+    arg_names: list[str]
+
+
+@dataclass
+class Traffic:
+    """Elements and bytes that were loaded and stored."""
+
+    loaded: int = 0
+    stored: int = 0
+    loaded_bytes: int = 0
+    stored_bytes: int = 0
+
+    def add(self, kind: str, elements: int, element_size: int) -> None:
+        """Adds `elements` of "loaded" or "stored", of `element_size` bytes each."""
+        setattr(self, kind, getattr(self, kind) + elements)
+        name = f"{kind}_bytes"
+        setattr(self, name, getattr(self, name) + elements * element_size)
+
+    def __iadd__(self, other: Traffic) -> Traffic:
+        self.loaded += other.loaded
+        self.stored += other.stored
+        self.loaded_bytes += other.loaded_bytes
+        self.stored_bytes += other.stored_bytes
+        return self
+
+
+@dataclass
+class LaunchRecord:
+    """What one launch moved, per tensor argument and per source line (file, line)."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    tensors: dict[str, Traffic] = field(default_factory=dict)
+    lines: dict[tuple[str, int], Traffic] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Traffic:
+        """Over all tensors."""
+        total = Traffic()
+        for traffic in self.tensors.values():
+            total += traffic
+        return total
+
+    @property
+    def loaded(self) -> int:
+        """Elements loaded."""
+        return self.total.loaded
+
+    @property
+    def stored(self) -> int:
+        """Elements stored."""
+        return self.total.stored
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes loaded."""
+        return self.total.loaded_bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes stored."""
+        return self.total.stored_bytes
+
+    def add(self, tensor: str, where: Location, kind: str, elements: int, size: int) -> None:
+        """Adds traffic of one line on one tensor."""
+        self.tensors.setdefault(tensor, Traffic()).add(kind, elements, size)
+        self.lines.setdefault((where.file, where.line), Traffic()).add(kind, elements, size)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `from_dict` reads it back."""
+        return {
+            "kernel": self.kernel,
+            "grid": list(self.grid),
+            "tensors": {name: vars(traffic).copy() for name, traffic in self.tensors.items()},
+            "lines": [
+                {"file": file, "line": line, **vars(traffic)}
+                for (file, line), traffic in self.lines.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> LaunchRecord:
+        """The record that `to_dict` described."""
+        x, y, z = data["grid"]
+        record = cls(data["kernel"], (x, y, z))
+        record.tensors = {name: Traffic(**traffic) for name, traffic in data["tensors"].items()}
+        for entry in data["lines"]:
+            counts = {key: entry[key] for key in vars(Traffic())}
+            record.lines[entry["file"], entry["line"]] = Traffic(**counts)
+        return record
