@@ -1,0 +1,19 @@
+"""What the test files of an assignment import.
+
+from grader.testing import AssignmentTestCase, Budget
+"""
+
+from grader.testing.budget import Budget
+from grader.testing.case import AssignmentTestCase
+from grader.testing.problems import NotStarted, StudentProblem
+from grader.testing.student import Call, Launches, Student
+
+__all__ = [
+    "AssignmentTestCase",
+    "Budget",
+    "Call",
+    "Launches",
+    "NotStarted",
+    "Student",
+    "StudentProblem",
+]

@@ -1,0 +1,147 @@
+"""`AssignmentTestCase`: what every test of an assignment derives from, whoever runs it.
+
+Under pytest the submission runs in the same process; under the grader it runs in another one, and
+the tests cannot tell. Every comparison leaves a row of evidence, whether it passes or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import unittest
+from typing import Any
+
+import torch
+
+from grader.testing.budget import Budget
+from grader.testing.compare import compare
+from grader.testing.evidence import Row
+from grader.testing.running import describe
+from grader.testing.student import Call, Student
+from grader.testing.traffic import Direction, check_traffic, no_kernel
+
+
+def test_seed(run_seed: int, number: str) -> int:
+    """The seed of one test's generator: a function of the run's seed and the test's number only.
+
+    So a test draws the same inputs whether it runs alone or after others.
+    """
+    digest = hashlib.sha256(f"{run_seed}:{number}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+test_seed.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
+
+
+class AssignmentTestCase(unittest.TestCase):
+    """A test case with a submission to call, random inputs, and assertions that explain.
+
+    Attributes:
+        student: the submission; set by whoever runs the tests.
+        run_seed: seed of the run; set likewise.
+        evidence: rows measured by the assertions of the test that is running.
+        generator: the test's own random numbers.
+    """
+
+    student: Student
+    run_seed: int = 0
+
+    def __init__(self, methodName: str = "runTest") -> None:
+        super().__init__(methodName)
+        self.evidence: list[Row] = []
+        self._generator: torch.Generator | None = None
+
+    @property
+    def number(self) -> str:
+        """The test's number, as its `@number` decorator says."""
+        method = getattr(self, self._testMethodName)
+        return str(getattr(method, "__number__", self._testMethodName))
+
+    @property
+    def generator(self) -> torch.Generator:
+        """Random numbers seeded by the run's seed and the test's number."""
+        if self._generator is None:
+            self._generator = torch.Generator().manual_seed(test_seed(self.run_seed, self.number))
+        return self._generator
+
+    def randn(
+        self, *shape: int, dtype: torch.dtype = torch.float32, scale: float = 1.0
+    ) -> torch.Tensor:
+        """Normal random numbers times `scale`, rounded to `dtype`; contiguous."""
+        values = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
+        return (values * scale).to(dtype)
+
+    def zeros(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Zeros; contiguous."""
+        return torch.zeros(*shape, dtype=dtype)
+
+    def ones(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        """Ones; contiguous."""
+        return torch.ones(*shape, dtype=dtype)
+
+    def unpack(self, call: Call, *names: str) -> tuple[torch.Tensor, ...]:
+        """The outputs of a call that is to return `len(names)` tensors as a tuple.
+
+        Raises:
+            AssertionError: it returned something else; the text says what and what was expected.
+        """
+        wanted = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+        value = call.value
+        if not isinstance(value, tuple | list):
+            self.fail(f"{call.name} returned {describe(value)}; a tuple {wanted} was expected")
+        if len(value) != len(names):
+            self.fail(f"{call.name} returned {len(value)} values; {wanted} was expected")
+        for name, item in zip(names, value, strict=True):
+            if type(item) is not torch.Tensor:
+                self.fail(f"{call.name} returned {describe(item)} for {name}, not a torch.Tensor")
+        return tuple(value)
+
+    def assert_close(
+        self,
+        name: str,
+        got: Any,
+        expected: torch.Tensor,
+        *,
+        dtype: torch.dtype | None = None,
+        rtol: float | None = None,
+        floor: float = 0.0,
+        per_row: bool = False,
+    ) -> None:
+        """Checks an output: exactly a torch.Tensor, on the CPU, of the right shape and values.
+
+        See `grader.testing.compare.compare` for the arguments and for how the error is judged.
+
+        Raises:
+            AssertionError: it is wrong; the text says where, by how much, and perhaps why.
+            ValueError: the expected value could not tell right from wrong.
+        """
+        outcome = compare(name, got, expected, dtype=dtype, rtol=rtol, floor=floor, per_row=per_row)
+        self.evidence.append(outcome.row)
+        if outcome.failure is not None:
+            raise self.failureException(outcome.failure)
+
+    def assert_traffic(
+        self, call: Call, *, loaded: Budget | None = None, stored: Budget | None = None
+    ) -> None:
+        """Checks that a call launched a kernel and that its kernels stay within a byte budget.
+
+        Args:
+            call: the call.
+            loaded: the most bytes that its kernels may load.
+            stored: the most bytes that they may store.
+
+        Raises:
+            AssertionError: no launch, or over budget: the text names the tensors and lines.
+        """
+        budgets: dict[Direction, Budget | None] = {"loaded": loaded, "stored": stored}
+        failures = []
+        if (missing := no_kernel(call)) is not None:
+            raise self.failureException(missing)
+        for which, budget in budgets.items():
+            if budget is None:
+                continue
+            outcome = check_traffic(call, which, budget, self.student.source)
+            self.evidence.append(outcome.row)
+            if outcome.failure is not None:
+                failures.append(outcome.failure)
+        if failures:
+            raise self.failureException("\n".join(failures))

@@ -1,0 +1,84 @@
+"""A submission in the same process: what `pytest` runs, so that `print` and the debugger work."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from grader.testing.running import run_call, run_gradients
+from grader.testing.student import Call, Launches
+from grader.testing.submitted import SubmittedCode
+
+
+class _Recorder:
+    """A device that executes launches as before and keeps their records."""
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+        self.records: list[Any] = []
+
+    def launch(self, launch: Any) -> Any:
+        record = self._device.launch(launch)
+        self.records.append(record)
+        return record
+
+
+@contextmanager
+def _recorded() -> Iterator[_Recorder]:
+    """The launches of the region; a `mini_triton.profile()` around it still sees them."""
+    from mini_triton import device as devices
+
+    device = devices.current_device()
+    recorder = _Recorder(device)
+    if not hasattr(devices, "set_device"):
+        yield recorder
+        return
+    devices.set_device(recorder)
+    try:
+        yield recorder
+    finally:
+        devices.set_device(device)
+
+
+class LocalStudent:
+    """Runs a submission's functions in this process. See `Student` for what they take and raise.
+
+    Args:
+        folder: where the declared files are.
+        files: their names, the main file first.
+    """
+
+    def __init__(self, folder: Path, files: Sequence[str]) -> None:
+        self._code = SubmittedCode(folder, files)
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
+        """Calls a function of the submission."""
+        with _recorded() as device:
+            value = run_call(self._code, name, args, kwargs)
+        return Call(name, value, Launches(tuple(device.records)))
+
+    def gradients(
+        self,
+        name: str,
+        /,
+        *inputs: Any,
+        wrt: Sequence[int] = (0, 1),
+        dy: torch.Tensor,
+        **kwargs: Any,
+    ) -> Call:
+        """Calls a function, then its backward pass: value is (output, gradient, …)."""
+        with _recorded() as device:
+            value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
+        return Call(name, value, Launches(tuple(device.records)))
+
+    def source(self, file: str, line: int) -> str:
+        """The text of a line of a submitted file, stripped; "" for any other file."""
+        path = self._code.files.get(Path(file).stem)
+        if path is None or path.name != Path(file).name:
+            return ""
+        return linecache.getline(str(path), line).strip()

@@ -1,0 +1,173 @@
+"""Runs one call of student code: the same way in the student's own process and in the grader's.
+
+Around the call, memory that is allocated and never written holds NaN (so that rows which no
+program stores are seen, every time), and the arguments are compared with what they were.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from grader.testing.explain import explain
+from grader.testing.problems import Misuse
+from grader.testing.submitted import SubmittedCode
+
+
+def run_call(code: SubmittedCode, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Calls `name` and returns its value, tensors detached.
+
+    Raises:
+        StudentProblem: whatever student code does wrong.
+    """
+    function = code.function(name)
+    with _student_code(code, name), _unchanged(function, name, args, kwargs):
+        return detached(function(*args, **kwargs))
+
+
+def run_gradients(
+    code: SubmittedCode,
+    name: str,
+    inputs: Sequence[Any],
+    wrt: Sequence[int],
+    dy: torch.Tensor,
+    kwargs: Mapping[str, Any],
+) -> tuple[Any, ...]:
+    """Calls `name`, runs its backward pass with `dy` and returns (output, gradient, …).
+
+    Raises:
+        StudentProblem: whatever student code does wrong; `Misuse` if the output is not one tensor
+            of `dy`'s shape that depends on the inputs through autograd, or a gradient is missing.
+    """
+    function = code.function(name)
+    leaves = [
+        value.detach().requires_grad_() if position in wrt else value
+        for position, value in enumerate(inputs)
+    ]
+    names = parameter_names(function, len(leaves))
+    with _student_code(code, name), _unchanged(function, name, [*leaves, dy], kwargs, extra="dy"):
+        output = function(*leaves, **kwargs)
+        if not isinstance(output, torch.Tensor):
+            raise Misuse(f"{name} returned {describe(output)}; a tensor was expected")
+        if output.shape != dy.shape:
+            raise Misuse(
+                f"{name} returned shape {tuple(output.shape)}; {tuple(dy.shape)} was expected"
+            )
+        if not output.requires_grad:
+            raise Misuse(
+                f"the output of {name} does not depend on its inputs for autograd: "
+                "is it computed by an autograd.Function's apply?"
+            )
+        gradients = torch.autograd.grad(output, [leaves[i] for i in wrt], dy, allow_unused=True)
+        for position, gradient in zip(wrt, gradients, strict=True):
+            if gradient is None:
+                raise Misuse(
+                    f"the backward pass of {name} gave no gradient (None) for {names[position]}"
+                )
+        return detached((output, *gradients))
+
+
+@contextmanager
+def _student_code(code: SubmittedCode, name: str) -> Iterator[None]:
+    """Turns whatever student code raises into a `StudentProblem`."""
+    try:
+        with code.importable(), uninitialised_is_nan(), warnings.catch_warnings():
+            warnings.simplefilter("default")  # a student's warning is no failure
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        problem = explain(error, code.folder, name)
+        if problem is error:
+            raise
+        # The traceback stays that of the student's code, which is where a debugger should land.
+        raise problem.with_traceback(error.__traceback__) from error
+
+
+@contextmanager
+def uninitialised_is_nan() -> Iterator[None]:
+    """While active, `torch.empty` and its kin hold NaN (integers: the largest value)."""
+    mode = torch.get_deterministic_debug_mode()
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(mode)
+        torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
+
+
+@contextmanager
+def _unchanged(
+    function: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    extra: str = "",
+) -> Iterator[None]:
+    """Raises `Misuse`, by name, if a tensor argument's contents are not what they were."""
+    names = parameter_names(function, len(args))
+    if extra:
+        names[-1] = extra
+    labelled = itertools.chain(zip(names, args, strict=True), kwargs.items())
+    before = [
+        (label, value, _contents(value))
+        for label, value in labelled
+        if isinstance(value, torch.Tensor)
+    ]
+    yield
+    for label, value, contents in before:
+        if not torch.equal(_contents(value), contents):
+            raise Misuse(f"{label} was changed by {name}: inputs are to be left as they are")
+
+
+def _contents(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy of a tensor's elements as bytes, so that NaN equals itself."""
+    return tensor.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
+
+
+def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
+    """The names of a function's first `count` positional parameters; `argument 3` where unknown."""
+    owner = getattr(function, "__self__", None)
+    skip = 0
+    if isinstance(owner, type) and issubclass(owner, torch.autograd.Function):
+        function, skip = owner.forward, 1  # apply(x, g) runs forward(ctx, x, g)
+    names: Iterable[str] = ()
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[skip:]
+        plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        names = [parameter.name for parameter in parameters if parameter.kind in plain]
+    except (TypeError, ValueError):
+        pass
+    numbered = (f"argument {position + 1}" for position in range(count))
+    named = [known or number for known, number in itertools.zip_longest(names, numbered)]
+    return named[:count]
+
+
+def detached(value: Any) -> Any:
+    """The same value with its tensors cut off from autograd; containers are copied."""
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    if type(value) in (tuple, list):
+        return type(value)(detached(item) for item in value)
+    if type(value) is dict:
+        return {key: detached(item) for key, item in value.items()}
+    return value
+
+
+def describe(value: Any) -> str:
+    """What a value is, in a few words, for "x returned …"."""
+    if value is None:
+        return "None"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    if type(value) is torch.Tensor:
+        return f"a tensor of shape {tuple(value.shape)}"
+    return f"a {type(value).__name__}"

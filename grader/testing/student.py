@@ -1,0 +1,102 @@
+"""The one interface through which tests reach a submission, wherever it runs.
+
+`LocalStudent` (module `local`) runs it in the same process, for pytest, `print` and the debugger;
+the judge's `RemoteStudent` runs it in another process that is believed about nothing but bytes of
+data. Tests cannot tell the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The kernel launches of one call, as the device that executed them counted them.
+
+    Attributes:
+        launches: one `mini_triton.LaunchRecord` a launch, in order.
+    """
+
+    launches: tuple[Any, ...] = ()
+
+    @property
+    def loaded(self) -> int:
+        """Elements loaded by kernels."""
+        return sum(record.loaded for record in self.launches)
+
+    @property
+    def stored(self) -> int:
+        """Elements stored by kernels."""
+        return sum(record.stored for record in self.launches)
+
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes loaded by kernels."""
+        return sum(record.loaded_bytes for record in self.launches)
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes stored by kernels."""
+        return sum(record.stored_bytes for record in self.launches)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of student code.
+
+    Attributes:
+        name: what was called, e.g. `rmsnorm_forward`.
+        value: what it returned; tensors detached. For `gradients`: (output, gradient, …).
+        profile: the kernels that it launched, with their counts.
+    """
+
+    name: str
+    value: Any
+    profile: Launches = field(default_factory=Launches)
+
+
+class Student(Protocol):
+    """A submission whose functions can be called.
+
+    A function is named by a dotted path in the assignment's (first) file, `RMSNorm.apply`; another
+    declared file is chosen by its module's name and a colon, `flash_lab:flash_forward`. Arguments
+    and results are tensors, numpy arrays, numbers, strings, None, and tuples, lists and
+    string-keyed dicts of these.
+
+    Both methods raise a `StudentProblem` for whatever student code does wrong, `Misuse` ("x was
+    changed by rmsnorm_forward") included. Memory that student code allocates and does not write
+    holds NaN.
+    """
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
+        """Calls a function of the submission."""
+
+    def gradients(
+        self,
+        name: str,
+        /,
+        *inputs: Any,
+        wrt: Sequence[int] = (0, 1),
+        dy: torch.Tensor,
+        **kwargs: Any,
+    ) -> Call:
+        """Calls a function, then its backward pass.
+
+        Args:
+            name: the function; it has to return one tensor.
+            *inputs: its positional arguments.
+            wrt: which of them to differentiate by.
+            dy: the gradient at the output, of the output's shape; its strides are kept.
+            **kwargs: its keyword arguments.
+
+        Returns:
+            A call whose value is (output, gradient of the first in `wrt`, …).
+        """
+
+    def source(self, file: str, line: int) -> str:
+        """The text of a line of a submitted file, stripped; "" for any other file."""

@@ -1,0 +1,89 @@
+"""Judges the bytes that a call's kernels moved against a budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.testing.budget import Budget
+from grader.testing.evidence import LineTraffic, TrafficRow
+from grader.testing.student import Call
+
+Direction = Literal["loaded", "stored"]
+#: A failure names this many of the source lines that move most.
+_LINES_NAMED = 3
+
+
+@dataclass(frozen=True)
+class TrafficCheck:
+    """The outcome: a row for the report and, over budget, the text that says where it went."""
+
+    row: TrafficRow
+    failure: str | None
+
+
+def check_traffic(
+    call: Call, which: Direction, budget: Budget, source: Callable[[str, int], str]
+) -> TrafficCheck:
+    """Compares what `call` loaded or stored with its budget.
+
+    Args:
+        call: the call, with the counts of the device that executed its kernels.
+        which: `loaded` or `stored`.
+        budget: the most bytes allowed.
+        source: gives the text of a submitted file's line.
+    """
+    tensors: Counter[str] = Counter()
+    lines: dict[tuple[str, int], list[int]] = {}
+    for record in call.profile.launches:
+        for name, traffic in record.tensors.items():
+            tensors[name] += getattr(traffic, f"{which}_bytes")
+        for (file, line), traffic in record.lines.items():
+            moved = lines.setdefault((file.rpartition("/")[2], line), [0, 0])
+            moved[0] += traffic.loaded_bytes
+            moved[1] += traffic.stored_bytes
+    count: int = getattr(call.profile, f"{which}_bytes")
+    row = TrafficRow(
+        name=call.name,
+        which=which,
+        bytes=count,
+        budget=budget.bytes,
+        formula=str(budget),
+        tensors={name: amount for name, amount in tensors.most_common() if amount},
+        lines=tuple(
+            LineTraffic(file=file, line=line, loaded=moved[0], stored=moved[1])
+            for (file, line), moved in sorted(lines.items())
+        ),
+        ok=count <= budget.bytes,
+    )
+    return TrafficCheck(row, None if row.ok else _words(row, budget, source))
+
+
+def no_kernel(call: Call) -> str | None:
+    """Says so if the call launched no kernel at all: there is nothing to count then."""
+    if call.profile.launches:
+        return None
+    return (
+        f"{call.name} launched no Triton kernel; the work is to be done by a @triton.jit kernel, "
+        "launched as kernel[grid](…)"
+    )
+
+
+def _words(row: TrafficRow, budget: Budget, source: Callable[[str, int], str]) -> str:
+    ratio = f" ({row.bytes / budget.bytes:.2f}×)" if budget.bytes else ""
+    verb = "loads" if row.which == "loaded" else "stores"
+    out = [f"{row.name} {verb} {row.bytes:,} B, over the budget of {budget}{ratio}"]
+    width = max((len(f"{amount:,}") for amount in row.tensors.values()), default=0)
+    out += [f"  {amount:>{width},} B  {name}" for name, amount in row.tensors.items()]
+    moving = sorted(row.lines, key=lambda line: -getattr(line, row.which))
+    moving = [line for line in moving if getattr(line, row.which)][:_LINES_NAMED]
+    if moving:
+        out.append(f"  most is {row.which} at")
+    for line in moving:
+        out.append(
+            f"  {getattr(line, row.which):>{width},} B  {line.file}:{line.line}  "
+            f"{source(line.file, line.line)}".rstrip()
+        )
+    return "\n".join(out)
