@@ -1,0 +1,95 @@
+"""Task 2, the backward kernel: dx with its correction term, and dg in parts."""
+
+import torch
+from gradescope_utils.autograder_utils.decorators import number, visibility, weight
+
+from assignments.rmsnorm import oracle
+from grader.testing import AssignmentTestCase, Budget
+
+EPS = 1e-5
+
+
+class TestBackward(AssignmentTestCase):
+    """dx and dg of `rmsnorm_backward`, given the r of a right forward."""
+
+    def backward(
+        self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float = EPS
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """rmsnorm_backward with the r that a right forward returns: dx, and dg_partial summed."""
+        r = oracle.inverse_rms(x, eps).float()
+        call = self.student.call("rmsnorm_backward", x, g, r, dy)
+        dx, dg_partial = self.unpack(call, "dx", "dg_partial")
+        self.assertEqual(dg_partial.dtype, torch.float32, "dg_partial is to be float32")
+        return dx, dg_partial.sum(0)
+
+    def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor) -> None:
+        """dx and dg against autograd of the definition."""
+        dx, dg = self.backward(x, g, dy)
+        expected_dx, expected_dg = oracle.gradients(x, g, dy, EPS)
+        self.assert_close("dx", dx, expected_dx, dtype=x.dtype)
+        self.assert_close("dg", dg, expected_dg)
+
+    @weight(3)
+    @number("2.1")
+    @visibility("visible")
+    def test_one_row(self):
+        """One row of 8 numbers, g all ones"""
+        self.check(self.randn(1, 8), self.ones(8), self.randn(1, 8))
+
+    @weight(4)
+    @number("2.2")
+    @visibility("visible")
+    def test_many_rows(self):
+        """64 rows of 128 numbers, and a gain"""
+        self.check(self.randn(64, 128), self.randn(128), self.randn(64, 128))
+
+    @weight(4)
+    @number("2.3")
+    @visibility("visible")
+    def test_dy_along_x(self):
+        """dy = 3x and g all ones: y hardly changes as a row is scaled, so dx is nearly zero"""
+        x = self.randn(7, 16)
+        dx, _ = self.backward(x, self.ones(16), 3 * x)
+        expected, _ = oracle.gradients(x, self.ones(16), 3 * x, EPS)
+        self.assert_close("dx", dx, expected, floor=1e-5)
+
+    @weight(3)
+    @number("2.4")
+    @visibility("visible")
+    def test_any_width(self):
+        """N that is not a power of two: 100, 17, 3"""
+        for N in (100, 17, 3):
+            self.check(self.randn(5, N), self.randn(N), self.randn(5, N))
+
+    @weight(3)
+    @number("2.5")
+    @visibility("visible")
+    def test_row_strides(self):
+        """x and dy are slices, each with a row stride of its own"""
+        x = self.randn(6, 80)[:, 10:60]  # (6, 50), row stride 80
+        dy = self.randn(6, 64)[:, :50]  # (6, 50), row stride 64
+        self.check(x, self.randn(50), dy)
+
+    @weight(3)
+    @number("2.6")
+    @visibility("visible")
+    def test_16_bit(self):
+        """bfloat16 and float16 in, dx the same, dg_partial in float32"""
+        for dtype in (torch.bfloat16, torch.float16):
+            x, dy = (self.randn(9, 72, dtype=dtype) for _ in range(2))
+            self.check(x, self.randn(72, dtype=dtype), dy)
+
+    @weight(4)
+    @number("2.7")
+    @visibility("visible")
+    def test_bytes(self):
+        """x, dy and r are loaded once, g once a row; dx and a row's share of dg are stored once"""
+        for M, N, dtype in ((64, 100, torch.float32), (16, 256, torch.bfloat16)):
+            x, dy = (self.randn(M, N, dtype=dtype) for _ in range(2))
+            r = oracle.inverse_rms(x, EPS).float()
+            s = x.element_size()
+            self.assert_traffic(
+                self.student.call("rmsnorm_backward", x, self.randn(N, dtype=dtype), r, dy),
+                loaded=Budget("3*M*N*s + 4*M", M=M, N=N, s=s),
+                stored=Budget("M*N*s + 4*M*N", M=M, N=N, s=s),
+            )
