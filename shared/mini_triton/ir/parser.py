@@ -520,7 +520,7 @@ class _Parser:
         kind = self._type() if self._accept(":") else Type("i32")
         self._scopes.append({})
         args = (self._define(counter, kind), *map(self._define, names, types))
-        body = self._region(named_entry=args)
+        body = _yielding(self._region(named_entry=args))
         self._scopes.pop()
         attrs = self._attributes("}") if self._accept("{") else {}
         operands = (lower, upper, step, *inits)
@@ -562,9 +562,9 @@ class _Parser:
         """`scf.if %c -> (types) { … } else { … }`."""
         condition = self._operand()
         types = self._type_list() if self._accept("->") else []
-        regions = [self._region()]
+        regions = [_yielding(self._region())]
         if self._accept("else"):
-            regions.append(self._region())
+            regions.append(_yielding(self._region()))
         attrs = self._attributes("}") if self._accept("{") else {}
         op = Op(
             name,
@@ -574,6 +574,14 @@ class _Parser:
             regions=tuple(regions),
         )
         return op, types
+
+
+def _yielding(region: Region) -> Region:
+    """The region with the `scf.yield` that the printer leaves out when nothing is yielded."""
+    ops = region.entry.ops
+    if not ops or ops[-1].name != "scf.yield":
+        ops.append(Op("scf.yield"))
+    return region
 
 
 _SPECIAL = {
