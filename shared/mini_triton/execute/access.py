@@ -1,8 +1,8 @@
-"""Where a tile of pointers points: a strided window of a buffer, or a list of offsets.
+"""Where a tile of pointers points, when its offsets are a formula: windows of a buffer.
 
-Most accesses of real kernels are affine (`row * stride + column`), so that a tile is a strided view of
-its buffer and needs no gather. Affinity is found by looking at the offsets themselves, term by term: the
-terms of a `Pointer` are small as long as rows and columns have not been added up.
+A tile of one program is a strided window. Over the programs of a chunk the windows start at `base`: at equal
+distances (`row * stride`), so that all of them are one strided view, or anywhere (tiles of a matrix), one
+view each.
 """
 
 from __future__ import annotations
@@ -15,87 +15,96 @@ from mini_triton.execute.values import Pointer
 
 Tensor = torch.Tensor
 
+#: With more programs than this at irregular places, one gather is faster than a view each.
+_MOST_VIEWS = 512
+
 
 @dataclass(frozen=True)
-class Window:
-    """An affine tile: element `offset + Σ indexᵢ·strideᵢ`; an axis of stride 0 has size 1."""
+class Windows:
+    """Strided windows of a flat buffer, one a program.
 
-    offset: int
+    starts: the first offset of each program; only that of the first if they are `step` apart (0, with
+    programs = 1: one window for all). size, stride: of a tile; an axis of stride 0 has size 1.
+    """
+
+    starts: list[int]
+    step: int | None
+    programs: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
-
-    @property
-    def lowest(self) -> int:
-        """The smallest element offset in the window."""
-        return self.offset + sum(
-            min(0, (n - 1) * s) for n, s in zip(self.size, self.stride, strict=True)
-        )
-
-    @property
-    def highest(self) -> int:
-        """The largest element offset in the window."""
-        return self.offset + sum(
-            max(0, (n - 1) * s) for n, s in zip(self.size, self.stride, strict=True)
-        )
+    lowest: int
+    highest: int
 
     def within(self, numel: int) -> bool:
-        """True if every lane is inside a buffer of `numel` elements and strides are not negative."""
-        return self.lowest >= 0 and self.highest < numel and min(self.stride, default=0) >= 0
+        """True if all lanes are inside a buffer of `numel` elements."""
+        return self.lowest >= 0 and self.highest < numel
 
-    def has_distinct_lanes(self, shape: tuple[int, ...]) -> bool:
-        """True if no two lanes of the full `shape` are the same element."""
-        reach = 0
-        for n, s in sorted(zip(self.size, self.stride, strict=True), key=lambda pair: pair[1]):
-            if n > 1:
-                if s <= reach:
-                    return False
-                reach += (n - 1) * s
-        return self.size == shape
+    def distinct_lanes(self, shape: tuple[int, ...]) -> bool:
+        """True if no two lanes of one program's full tile are the same element."""
+        return self.size == shape and _apart(list(zip(self.stride, self.size, strict=True)))
 
-    def of(self, flat: Tensor) -> Tensor:
-        """The window as a view of a flat tensor."""
-        return flat.as_strided(self.size, self.stride, flat.storage_offset() + self.offset)
+    @property
+    def distinct_programs(self) -> bool:
+        """True if the tiles of an equidistant run surely share no element."""
+        axes = [*zip(self.stride, self.size, strict=True), (self.step or 0, self.programs)]
+        return self.step is not None and _apart(axes)
 
-    def first(self, count: int) -> Window:
-        """The window cut to the first `count` lanes of its last axis."""
-        return Window(self.offset, (*self.size[:-1], min(count, self.size[-1])), self.stride)
+    def of(self, flat: Tensor) -> list[Tensor]:
+        """The views: one of shape (programs, *size), or one of (1, *size) a program."""
+        origin = flat.storage_offset()
+        if self.step is not None:
+            size, stride = (self.programs, *self.size), (self.step, *self.stride)
+            return [flat.as_strided(size, stride, origin + self.starts[0])]
+        size, stride = (1, *self.size), (0, *self.stride)
+        return [flat.as_strided(size, stride, origin + start) for start in self.starts]
+
+    def first(self, count: int) -> Windows:
+        """The windows cut to the first `count` lanes of their last axis."""
+        last, step = self.size[-1], self.stride[-1]
+        if count >= last:
+            return self
+        cut = (last - count) * step
+        return Windows(
+            self.starts,
+            self.step,
+            self.programs,
+            (*self.size[:-1], count),
+            self.stride,
+            self.lowest,
+            self.highest - cut,
+        )
 
 
-def window(pointer: Pointer) -> Window | None:
-    """The window that the pointers form, None if they do not form one."""
-    size = [1] * pointer.ndim
-    stride = [0] * pointer.ndim
-    offset = 0
-    for term in pointer.terms:
-        found = _affine(term)
-        if found is None:
-            return None
-        start, steps = found
-        offset += start
-        for axis, step in steps.items():
-            size[axis], stride[axis] = term.shape[axis], step
-    return Window(offset, tuple(size), tuple(stride))
-
-
-def _affine(term: Tensor) -> tuple[int, dict[int, int]] | None:
-    """(value at the origin, step along each axis of size > 1), None if `term` is not affine."""
-    if term.numel() == 0:
+def windows(pointer: Pointer) -> Windows | None:
+    """The windows that the pointers form, None if their offsets are no formula."""
+    offset = pointer.offset
+    if pointer.rest is not None or any(step < 0 for step in offset.steps):
         return None
-    axes = [axis for axis, size in enumerate(term.shape) if size > 1]
-    origin = (0,) * term.ndim
-    corner = [term[origin]]
-    for axis in axes:
-        corner.append(term[tuple(int(a == axis) for a in range(term.ndim))])
-    start, *nexts = torch.stack(corner).tolist()
-    steps = {axis: value - start for axis, value in zip(axes, nexts, strict=True)}
-    expected = None
-    for axis in axes:
-        line = torch.arange(term.shape[axis], dtype=torch.int64).mul_(steps[axis])
-        line = line.reshape([-1 if a == axis else 1 for a in range(term.ndim)])
-        expected = line if expected is None else expected + line
-    if expected is not None and not torch.equal(term - start, expected.expand(term.shape)):
+    size, stride = offset.sizes, offset.steps
+    reach = sum(s * (n - 1) for s, n in zip(stride, size, strict=True))
+    if isinstance(offset.base, int):
+        return Windows([offset.base], 0, 1, size, stride, offset.base, offset.base + reach)
+    starts = offset.base
+    apart = starts[1:] - starts[:-1]
+    first, last = int(starts[0]), int(starts[-1])
+    step = int(apart[0]) if len(apart) else 0
+    if last - first == step * len(apart) and step > 0 and bool((apart == step).all()):
+        return Windows([first], step, len(starts), size, stride, first, last + reach)
+    if len(starts) > _MOST_VIEWS:
         return None
-    return start, steps
+    listed = starts.tolist()
+    return Windows(listed, None, len(starts), size, stride, min(listed), max(listed) + reach)
+
+
+def _apart(axes: list[tuple[int, int]]) -> bool:
+    """True if (stride, size) axes reach no element twice: each strides over all smaller ones."""
+    reach = 0
+    for stride, size in sorted(axes):
+        if size > 1:
+            if stride <= reach:
+                return False
+            reach += (size - 1) * stride
+    return True
 
 
 def leading_lanes(mask: Tensor) -> int | None:

@@ -78,7 +78,7 @@ class _Lanes:
         if pointer.buffer is None:
             raise NotImplementedError("an atomic operation on a computed address")
         self.flat = pointer.buffer.as_dtype(pointer.dtype)
-        offsets = expand_all(frame, pointer.dense(), shape)
+        offsets = expand_all(frame, pointer.lanes, shape)
         check_bounds(frame, op, pointer.buffer, offsets, mask, self.flat.numel(), "updates")
         frame.machine.count(op, pointer.buffer, "stored", active, pointer.dtype.itemsize)
         if op.used:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.errors import BadProgram
+from mini_triton.errors import BadProgram, UnsupportedOp
+from mini_triton.execute.affine import Affine, constant, per_program
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
@@ -23,13 +24,13 @@ _AXIS = {"x": 0, "y": 1, "z": 2}
 
 
 @framed("tt.get_program_id")
-def _program_id(frame: Frame, op: Op) -> Tensor:
+def _program_id(frame: Frame, op: Op) -> Affine:
     return frame.machine.program_axis(frame.programs, _AXIS[op.keywords[0]])
 
 
 @framed("tt.get_num_programs")
-def _num_programs(frame: Frame, op: Op) -> Tensor:
-    return torch.tensor([frame.machine.grid[_AXIS[op.keywords[0]]]], dtype=torch.int32)
+def _num_programs(frame: Frame, op: Op) -> Affine:
+    return constant(frame.machine.grid[_AXIS[op.keywords[0]]], torch.int32)
 
 
 def _parted(condition: Tensor) -> tuple[Tensor, Tensor] | bool:
@@ -63,43 +64,53 @@ def _if(frame: Frame, op: Op) -> tuple[Value, ...]:
 
 @framed("scf.for")
 def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
-    lower, upper, step = (frame.tensor(slot).to(torch.int64) for slot in op.operands[:3])
+    lower, upper, step = (_bound(frame, op, slot) for slot in op.operands[:3])
     carried = [frame[slot] for slot in op.operands[3:]]
-    trips = torch.clamp(torch.div(upper - lower + step - 1, step, rounding_mode="floor"), min=0)
     block = op.regions[0].entry
-    kind = frame.tensor(op.operands[0]).dtype
-    lengths = torch.unique(trips).tolist()
-    if len(lengths) == 1:
-        return tuple(_iterate(frame, block, carried, lower, step, kind, range(lengths[0])))
+    trips = _trips(lower, upper, step)
+    if isinstance(trips, int):
+        return tuple(_iterate(frame, block, carried, lower, step, range(trips)))
     pieces: list[tuple[Tensor, list[Value]]] = []
     position, done, part = torch.arange(frame.count), 0, frame
-    for length in lengths:
-        carried = _iterate(part, block, carried, lower, step, kind, range(done, length))
+    for length in torch.unique(trips).tolist():
+        carried = _iterate(part, block, carried, lower, step, range(done, length))
         ended = trips[position] == length
         ended_at, going_on = ended.nonzero()[:, 0], (~ended).nonzero()[:, 0]
         pieces.append((position[ended_at], _cut(carried, ended_at)))
         if len(going_on):
             part, position, done = part.child(going_on), position[going_on], length
-            carried, lower, step = (
-                _cut(carried, going_on),
-                _cut1(lower, going_on),
-                _cut1(step, going_on),
-            )
+            carried = _cut(carried, going_on)
+            lower, step = lower.narrow(going_on), step.narrow(going_on)
     return tuple(merge(pieces, frame.count)) if op.results else ()
 
 
+def _bound(frame: Frame, op: Op, slot: int) -> Affine:
+    value = frame[slot]
+    bound = value if isinstance(value, Affine) else per_program(frame.tensor(slot))
+    if bound is None:
+        raise UnsupportedOp(f"{op.where}: a loop over {frame.tensor(slot).dtype} is not supported")
+    return bound
+
+
+def _trips(lower: Affine, upper: Affine, step: Affine) -> int | Tensor:
+    """How often each program runs the body: one number, or (P,) where programs differ."""
+    first, last, stride = lower.base, upper.base, step.base
+    if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):
+        return len(range(first, last, stride))
+    span = torch.as_tensor(last - first)
+    trips = -torch.div(-span, stride, rounding_mode="floor")
+    trips = trips.clamp(min=0)
+    fewest, most = torch.stack(torch.aminmax(trips)).tolist()
+    return most if fewest == most else trips
+
+
 def _iterate(
-    frame: Frame,
-    block: Block,
-    carried: list[Value],
-    lower: Tensor,
-    step: Tensor,
-    dtype: torch.dtype,
-    trips: range,
+    frame: Frame, block: Block, carried: list[Value], lower: Affine, step: Affine, trips: range
 ) -> list[Value]:
     """Runs the body for the given iteration numbers; returns the carried values after them."""
     for k in trips:
-        frame[block.args[0]] = (lower + step * k).to(dtype)
+        counter = lower.plus(step.times(k))
+        frame[block.args[0]] = counter.fits() or counter.dense
         for slot, value in zip(block.args[1:], carried, strict=True):
             frame[slot] = value
         _, carried = frame.machine.run_block(frame, block)
@@ -108,10 +119,6 @@ def _iterate(
 
 def _cut(values: list[Value], index: Tensor) -> list[Value]:
     return [narrow(value, index) for value in values]
-
-
-def _cut1(value: Tensor, index: Tensor) -> Tensor:
-    return value if value.shape[0] == 1 else value[index]
 
 
 @framed("scf.while")

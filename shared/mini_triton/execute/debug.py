@@ -22,7 +22,7 @@ def _print(frame: Frame, op: Op) -> None:
         shown = []
         for slot in op.operands:
             value = frame[slot]
-            tile = value.absolute().dense() if isinstance(value, Pointer) else value
+            tile = value.absolute().lanes if isinstance(value, Pointer) else frame.tensor(slot)
             own = tile[row if tile.shape[0] > 1 else 0]
             shown.append(str(own.tolist() if own.ndim else own.item()))
         print(f"pid {pid}{prefix}{' '.join(shown)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.execute.values import Value, narrow
+from mini_triton.execute.values import Value, dense, narrow
 
 if TYPE_CHECKING:
     from mini_triton.execute.machine import Machine
@@ -51,8 +51,8 @@ class Frame:
         self._values[slot] = value
 
     def tensor(self, slot: int) -> torch.Tensor:
-        """The value of a slot that is no pointer."""
-        value = self[slot]
+        """The lanes of a slot that holds no pointers."""
+        value = dense(self[slot])
         assert isinstance(value, torch.Tensor)
         return value
 

@@ -8,11 +8,11 @@ from collections import defaultdict
 import torch
 
 from mini_triton.errors import BadLaunch, KernelError, Location
+from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant
 from mini_triton.execute.control import run_function
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
-from mini_triton.execute.registry import FRAME
-from mini_triton.execute.values import Buffer, Pointer, Value
+from mini_triton.execute.values import Buffer, Pointer, Value, dense
 from mini_triton.ir.program import Block, Op
 from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
@@ -85,8 +85,13 @@ class Machine:
         for op in block.ops:
             if op.name in TERMINATORS:
                 return op, frame.operands(op)
-            handler = op.handler
-            result = handler(frame, op) if op.name in FRAME else handler(op, *frame.operands(op))
+            if op.framed is not None:
+                result = op.framed(frame, op)
+            else:
+                values = frame.operands(op)
+                result = op.lazy(op, *values) if op.lazy is not None else None
+                if result is None:
+                    result = op.pure(op, *map(dense, values))
             if len(op.results) == 1 and not isinstance(result, tuple):
                 frame[op.results[0]] = result
             elif op.results and result is not None:
@@ -101,15 +106,18 @@ class Machine:
         x, rest = program % self.grid[0], program // self.grid[0]
         return x, rest % self.grid[1], rest // self.grid[1]
 
-    def program_axis(self, programs: torch.Tensor, axis: int) -> torch.Tensor:
-        """One coordinate of the programs, int32: (1,) where all have the same."""
+    def program_axis(self, programs: torch.Tensor, axis: int) -> Affine:
+        """One coordinate of the programs, int32."""
         if self.grid[axis] == 1:
-            return torch.zeros(1, dtype=torch.int32)
+            return constant(0, torch.int32)
         below = math.prod(self.grid[:axis])
-        ids = torch.div(programs, below, rounding_mode="floor") % self.grid[axis]
-        if ids[0] == ids[-1] and bool((ids == ids[0]).all()):
-            ids = ids[:1]
-        return ids.to(torch.int32)
+        ids = programs if below == 1 else torch.div(programs, below, rounding_mode="floor")
+        if math.prod(self.grid[axis + 1 :]) > 1:
+            ids = ids % self.grid[axis]
+        low, high = torch.stack(torch.aminmax(ids)).tolist()
+        if low == high:
+            return constant(low, torch.int32)
+        return Affine(torch.int32, ids, low, high)
 
     def count(self, op: Op, buffer: Buffer, kind: str, elements: int, element_size: int) -> None:
         """Adds to the traffic of a source line and a tensor."""
@@ -140,15 +148,16 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
         return torch.tensor([float(arg)], dtype=torch.float64).to(kind.dtype)
     bits = int(arg) & ((1 << kind.bits) - 1)
     signed = bits - (1 << kind.bits) if kind.bits > 1 and bits >> (kind.bits - 1) else bits
+    if kind.dtype in INDEX_DTYPES:
+        return constant(signed, kind.dtype)
     return torch.tensor([signed]).to(kind.dtype)
 
 
 def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> Pointer:
     assert kind.pointee is not None
     dtype = kind.pointee.dtype if not kind.pointee.is_pointer else torch.int64
-    zero = torch.zeros(1, dtype=torch.int64)
     if isinstance(arg, int):
-        return Pointer(None, (zero + arg,), dtype)
+        return Pointer(None, constant(arg, torch.int64), None, dtype)
     if not isinstance(arg, torch.Tensor):
         raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a tensor")
     if arg.device.type != "cpu" or arg.layout != torch.strided:
@@ -161,4 +170,4 @@ def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> 
     flat = own.as_strided((0 if own.numel() == 0 else span,), (1,))
     flat = flat.view(SIGNLESS.get(flat.dtype, flat.dtype))
     buffer = Buffer(name, flat, tuple(own.shape), tuple(own.stride()), position=position)
-    return Pointer(buffer, (zero,), dtype)
+    return Pointer(buffer, constant(0, torch.int64), None, dtype)

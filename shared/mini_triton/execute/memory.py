@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.errors import OutOfBounds
-from mini_triton.execute.access import Window, leading_lanes, window
+from mini_triton.execute.access import Windows, leading_lanes, windows
 from mini_triton.execute.registry import framed
-from mini_triton.execute.values import Buffer, Pointer, lanes
+from mini_triton.execute.values import Buffer, Pointer, count_lanes, pointer_at
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _store(frame: Frame, op: Op) -> None:
 
 def _active(frame: Frame, mask: Tensor | None, shape: tuple[int, ...]) -> tuple[Tensor | None, int]:
     """(mask, or None where it is true everywhere; how many lanes it lets through)."""
-    total = lanes(shape, frame.count)
+    total = count_lanes(shape, frame.count)
     if mask is None:
         return None, total
     mask = mask.reshape(mask.shape + (1,) * (1 + len(shape) - mask.ndim))
@@ -85,24 +85,32 @@ def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Te
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
-    found = window(pointer)
+    found = windows(pointer)
     if found is not None:
         if mask is None and found.within(flat.numel()):
-            view = found.of(flat)
-            return view.clone() if buffer.stored_to else view
+            return _gathered(found, flat, copy=buffer.stored_to)
         if mask is not None:
             count = leading_lanes(mask)
             if count is not None and found.first(count).within(flat.numel()):
-                return _read_leading(found.first(count).of(flat), count, mask, other)
+                view = _gathered(found.first(count), flat, copy=False)
+                return _read_leading(view, count, mask, other)
             if found.within(flat.numel()):
-                return torch.where(mask, found.of(flat), other)
-    offsets = pointer.dense()
+                return torch.where(mask, _gathered(found, flat, copy=False), other)
+    offsets = pointer.lanes
     check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "loads")
     if mask is not None:
         offsets = torch.where(mask, offsets, torch.zeros_like(offsets))
     carrier = _CARRIER[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
     loaded = flat.view(carrier)[offsets].view(flat.dtype)
     return loaded if mask is None else torch.where(mask, loaded, other)
+
+
+def _gathered(found: Windows, flat: Tensor, copy: bool) -> Tensor:
+    """The windows' elements: a view of the buffer where that is safe and possible."""
+    views = found.of(flat)
+    if len(views) > 1:
+        return torch.cat(views)
+    return views[0].clone() if copy else views[0]
 
 
 def _read_leading(view: Tensor, count: int, mask: Tensor, other: Tensor) -> Tensor:
@@ -125,10 +133,10 @@ def _write(
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
-    found = window(pointer)
-    if found is not None and _write_window(frame, found, flat, mask, value, shape):
+    found = windows(pointer)
+    if found is not None and _write_windows(frame, found, flat, mask, value, shape):
         return
-    offsets = expand_all(frame, pointer.dense(), shape)
+    offsets = expand_all(frame, pointer.lanes, shape)
     check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "stores")
     values = expand_all(frame, value, shape)
     if mask is not None:
@@ -141,16 +149,19 @@ def _write(
     )
 
 
-def _write_window(
+def _write_windows(
     frame: Frame,
-    found: Window,
+    found: Windows,
     flat: Tensor,
     mask: Tensor | None,
     value: Tensor,
     shape: tuple[int, ...],
 ) -> bool:
-    """Stores through a strided view where that is right; False leaves it to the general way."""
-    if not found.has_distinct_lanes((frame.count, *shape)):
+    """Stores through strided views where that is right; False leaves it to the general way.
+
+    Where programs store to the same elements, the last one in grid order wins, as in the general way.
+    """
+    if not found.distinct_lanes(shape):
         return False
     if mask is not None:
         count = leading_lanes(mask) if shape else None
@@ -160,7 +171,14 @@ def _write_window(
         value = value if value.shape[-1] == 1 else value[..., :count]
     if not found.within(flat.numel()):
         return False
-    found.of(flat).copy_(value)
+    views = found.of(flat)
+    if found.step is None:
+        for program, view in enumerate(views):
+            view[0].copy_(value[program if value.shape[0] > 1 else 0])
+        return True
+    if found.programs > 1 and not found.distinct_programs:
+        return False
+    views[0].copy_(value[-1:] if found.programs == 1 else value)
     return True
 
 
@@ -179,7 +197,7 @@ def check_bounds(
         bad = bad & mask
     if not bad.any():
         return
-    bad = bad.expand(frame.count, *bad.shape[1:]) if bad.shape[0] == 1 else bad
+    bad = bad.expand(frame.count, *bad.shape[1:])
     position = bad.nonzero()[0]
     full = torch.broadcast_to(offsets, bad.shape)
     raise OutOfBounds(
@@ -211,7 +229,7 @@ def _by_buffer(
     frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None
 ) -> list[tuple[Buffer, Pointer, Tensor]]:
     """Sorts byte addresses into the launch's tensors: (buffer, pointer into it, mask)."""
-    address = pointer.dense()
+    address = pointer.lanes
     left = (
         torch.ones_like(address, dtype=torch.bool) if mask is None else mask & (address == address)
     )
@@ -220,7 +238,7 @@ def _by_buffer(
         inside = left & (address >= buffer.address) & (address < buffer.address + buffer.nbytes)
         if inside.any():
             offsets = (address - buffer.address) // pointer.dtype.itemsize
-            parts.append((buffer, Pointer(buffer, (offsets,), pointer.dtype), inside))
+            parts.append((buffer, pointer_at(buffer, offsets, pointer.dtype), inside))
             left = left & ~inside
     if left.any():
         left = left.expand(frame.count, *left.shape[1:])

@@ -17,13 +17,14 @@ from mini_triton.execute import (
     debug,
     dot,
     floating,
+    indexing,
     integer,
     memory,
     pointer,
     reduce,
     shape,
 )
-from mini_triton.execute.registry import FRAME, PURE
+from mini_triton.execute.registry import FRAMED, LAZY, PURE
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Block, Function, Op, Program, Region
 
@@ -35,6 +36,7 @@ HANDLER_MODULES = (
     debug,
     dot,
     floating,
+    indexing,
     integer,
     memory,
     pointer,
@@ -79,8 +81,8 @@ def prepare(ttir: str, kernel: str) -> Prepared:
 def _bind(op: Op, kernel: str) -> None:
     if op.name in TERMINATORS:
         return
-    op.handler = FRAME.get(op.name) or PURE.get(op.name)
-    if op.handler is None:
+    op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
+    if not (op.framed or op.lazy or op.pure):
         raise UnsupportedOp(
             f"{op.where}: kernel {kernel} uses {op.name}, which the simulator does not have. Nothing was "
             "run; write this line with other operations."

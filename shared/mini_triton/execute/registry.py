@@ -1,7 +1,7 @@
 """Which TTIR operations there are, and who executes each.
 
-A *pure* handler maps operand values to result values; it never sees programs or memory. A *frame*
-handler gets the frame and stores its results itself.
+A *pure* handler maps operand values to result values; it never sees programs or memory. A *lazy* handler
+does the same on index formulas, where it can. A *framed* handler gets the frame.
 """
 
 from __future__ import annotations
@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-PURE: dict[str, Callable[..., Any]] = {}
-FRAME: dict[str, Callable[..., Any]] = {}
+Handler = Callable[..., Any]
+
+PURE: dict[str, Handler] = {}
+LAZY: dict[str, Handler] = {}
+FRAMED: dict[str, Handler] = {}
 
 
-def pure(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers `handler(op, *values) -> value | tuple of values` for operations."""
-
-    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
+def _registers_in(
+    table: dict[str, Handler], names: tuple[str, ...]
+) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
         for name in names:
-            PURE[name] = handler
+            table[name] = handler
         return handler
 
     return register
 
 
-def framed(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers `handler(frame, op) -> value | tuple of values | None` for operations."""
+def pure(*names: str) -> Callable[[Handler], Handler]:
+    """Registers `handler(op, *values) -> value | tuple of values`; integers come as lanes."""
+    return _registers_in(PURE, names)
 
-    def register(handler: Callable[..., Any]) -> Callable[..., Any]:
-        for name in names:
-            FRAME[name] = handler
-        return handler
 
-    return register
+def lazy(*names: str) -> Callable[[Handler], Handler]:
+    """Registers `handler(op, *values) -> value | None`; None leaves the operation to `pure`."""
+    return _registers_in(LAZY, names)
+
+
+def framed(*names: str) -> Callable[[Handler], Handler]:
+    """Registers `handler(frame, op) -> value | tuple of values | None`."""
+    return _registers_in(FRAMED, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from mini_triton.execute.registry import pure
-from mini_triton.execute.values import Pointer, Value, expand
+from mini_triton.execute.values import Pointer, Value, expand, pointer_at, transposed
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor
@@ -39,7 +39,7 @@ def _poison(op: Op) -> Value:
     ones = (1,) * (1 + len(kind.shape))
     if kind.is_pointer:
         assert kind.pointee is not None
-        return Pointer(None, (torch.zeros(ones, dtype=torch.int64),), kind.pointee.dtype)
+        return pointer_at(None, torch.zeros(ones, dtype=torch.int64), kind.pointee.dtype)
     return torch.zeros(ones, dtype=kind.dtype)
 
 
@@ -52,14 +52,14 @@ def _make_range(op: Op) -> Tensor:
 def _splat(op: Op, x: Value) -> Value:
     ones = (1,) * len(op.types[0].shape)
     if isinstance(x, Pointer):
-        return x.map(lambda t: t.reshape(t.shape[0], *ones))
+        return x.splat(len(ones))
     return x.reshape(x.shape[0], *ones)
 
 
 @pure("tt.unsplat")
 def _unsplat(op: Op, x: Value) -> Value:
     if isinstance(x, Pointer):
-        return x.map(lambda t: t.reshape(t.shape[0]))
+        return x.of_lanes(x.lanes.reshape(x.lanes.shape[0]))
     return x.reshape(x.shape[0])
 
 
@@ -71,18 +71,15 @@ def _broadcast(op: Op, x: Value) -> Value:
 
 @pure("tt.expand_dims")
 def _expand_dims(op: Op, x: Value) -> Value:
-    axis = op.attrs["axis"] + 1
-    if isinstance(x, Pointer):
-        return x.map(lambda t: t.unsqueeze(axis))
-    return x.unsqueeze(axis)
+    axis = op.attrs["axis"]
+    return x.expand_dims(axis) if isinstance(x, Pointer) else x.unsqueeze(axis + 1)
 
 
 @pure("tt.reshape")
 def _reshape(op: Op, x: Value) -> Value:
     old, new = op.operand_types[0].shape, op.types[0].shape
     if isinstance(x, Pointer):
-        dense = x.dense()
-        return Pointer(x.buffer, (_reshaped(dense, old, new),), x.dtype)
+        return x.of_lanes(_reshaped(x.lanes, old, new))
     return _reshaped(x, old, new)
 
 
@@ -94,10 +91,8 @@ def _reshaped(x: Tensor, old: tuple[int, ...], new: tuple[int, ...]) -> Tensor:
 
 @pure("tt.trans")
 def _transpose(op: Op, x: Value) -> Value:
-    order = (0, *(axis + 1 for axis in op.attrs["order"]))
-    if isinstance(x, Pointer):
-        return x.map(lambda t: t.permute(order))
-    return x.permute(order)
+    order = tuple(op.attrs["order"])
+    return x.transpose(order) if isinstance(x, Pointer) else transposed(x, order)
 
 
 @pure("tt.cat")
@@ -121,20 +116,17 @@ def _split(op: Op, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @pure("arith.select")
 def _select(op: Op, condition: Tensor, a: Value, b: Value) -> Value:
-    condition = condition.reshape(condition.shape + (1,) * (_ndim(a) - condition.ndim))
+    rank = len(op.types[0].shape)
+    condition = condition.reshape(condition.shape + (1,) * (1 + rank - condition.ndim))
     if isinstance(a, Pointer) and isinstance(b, Pointer):
         if a.buffer is not b.buffer or a.dtype != b.dtype:
             a, b = a.absolute(), b.absolute()
-        return Pointer(a.buffer, (torch.where(condition, a.dense(), b.dense()),), a.dtype)
+        return a.of_lanes(torch.where(condition, a.lanes, b.lanes))
     assert isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)
     if a.dtype.itemsize == 1 and a.dtype.is_floating_point:  # torch.where lacks 8-bit floats
         bits = torch.where(condition, a.view(torch.int8), b.view(torch.int8))
         return bits.view(a.dtype)
     return torch.where(condition, a, b)
-
-
-def _ndim(value: Value) -> int:
-    return value.ndim
 
 
 @pure("tt.gather")

@@ -1,4 +1,4 @@
-"""Values at run time: tensors and pointers with a leading axis for programs.
+"""Values at run time: tensors, index formulas and pointers, with a leading axis for programs.
 
 A value of TTIR type `tensor<AxBxf32>` is a torch tensor of shape (p, a, b) with p in {1, P},
 a in {1, A} and b in {1, B}, where P is the number of programs that run together. A scalar has shape
@@ -8,12 +8,14 @@ a in {1, A} and b in {1, B}, where P is the number of programs that run together
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
 from mini_triton.errors import KernelError
+from mini_triton.execute.affine import Affine, constant, found_in
+
+Tensor = torch.Tensor
 
 
 @dataclass
@@ -26,12 +28,12 @@ class Buffer:
     """
 
     name: str
-    flat: torch.Tensor
+    flat: Tensor
     shape: tuple[int, ...]
     stride: tuple[int, ...]
     stored_to: bool = False
     position: int = 0  # among the launch's arguments
-    _views: dict[torch.dtype, torch.Tensor] = field(default_factory=dict)
+    _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     @property
     def address(self) -> int:
@@ -43,7 +45,7 @@ class Buffer:
         """Bytes from the first element to the end of the last."""
         return self.flat.numel() * self.flat.element_size()
 
-    def as_dtype(self, dtype: torch.dtype) -> torch.Tensor:
+    def as_dtype(self, dtype: torch.dtype) -> Tensor:
         """The flat run read as elements of `dtype`, as a pointer cast does."""
         if dtype == self.flat.dtype:
             return self.flat
@@ -52,7 +54,7 @@ class Buffer:
         return self._views[dtype]
 
 
-def _reinterpreted(flat: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+def _reinterpreted(flat: Tensor, dtype: torch.dtype) -> Tensor:
     size = dtype.itemsize
     usable = flat.numel() * flat.element_size() // size * size // flat.element_size()
     if flat.storage_offset() * flat.element_size() % size:
@@ -62,92 +64,114 @@ def _reinterpreted(flat: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Pointer:
-    """A tile of pointers: a buffer and element offsets, kept as a *sum of terms*.
+    """A tile of pointers: a buffer and element offsets, `offset + rest`.
 
-    The terms' axes of size > 1 are disjoint, so a row offset (P, 1) and a column offset (1, N) are
-    never added up into a (P, N) tile unless the access needs it. `buffer` is None for a pointer of
-    unknown origin; then the terms add up to absolute byte addresses.
+    offset: the part of the offsets that is a formula. rest: the part that is not, int64 lanes, or None.
+    `buffer` is None for a pointer of unknown origin; then they are absolute byte addresses.
     """
 
     buffer: Buffer | None
-    terms: tuple[torch.Tensor, ...]  # int64
+    offset: Affine  # int64, exact: addresses do not wrap
+    rest: Tensor | None
     dtype: torch.dtype  # of the pointee
 
     @property
-    def ndim(self) -> int:
-        """1 + rank of the tile."""
-        return self.terms[0].ndim
+    def lanes(self) -> Tensor:
+        """The offsets of all lanes, int64."""
+        return self.offset.dense if self.rest is None else self.offset.dense + self.rest
 
-    def dense(self) -> torch.Tensor:
-        """The terms added up, int64."""
-        total = self.terms[0]
-        for term in self.terms[1:]:
-            total = total + term
-        return total
-
-    def map(self, change: Callable[[torch.Tensor], torch.Tensor]) -> Pointer:
-        """The pointer with `change` applied to every term."""
-        return Pointer(self.buffer, tuple(change(t) for t in self.terms), self.dtype)
-
-    def advance(self, offset: torch.Tensor) -> Pointer:
-        """`self + offset` elements."""
-        step = offset.to(torch.int64)
-        if self.buffer is None:
-            step = step * self.dtype.itemsize
-        axes = _axes(step)
-        apart = []
-        for term in self.terms:
-            if _axes(term) & axes or not _axes(term):
-                step = step + term
-                axes = _axes(step)
-            else:
-                apart.append(term)
-        # Joining one term can make axes overlap with a term that was kept apart before.
-        merged = Pointer(self.buffer, (step,), self.dtype)
-        for term in apart:
-            if _axes(term) & _axes(merged.terms[0]):
-                merged = Pointer(self.buffer, (merged.terms[0] + term,), self.dtype)
-        rest = tuple(t for t in apart if not _axes(t) & _axes(merged.terms[0]))
-        return Pointer(self.buffer, (*merged.terms, *rest), self.dtype)
+    def advance(self, step: Tensor | Affine) -> Pointer:
+        """`self + step` elements."""
+        formula = step if isinstance(step, Affine) else found_in(step)
+        size = self.dtype.itemsize if self.buffer is None else 1
+        if formula is not None:
+            offset = self.offset.plus(formula.with_dtype(torch.int64).times(size))
+            return Pointer(self.buffer, offset, self.rest, self.dtype)
+        assert isinstance(step, torch.Tensor)
+        lanes = step.to(torch.int64) * size
+        rest = lanes if self.rest is None else self.rest + lanes
+        return Pointer(self.buffer, self.offset, rest, self.dtype)
 
     def cast(self, dtype: torch.dtype) -> Pointer:
         """The same addresses, read as elements of `dtype`."""
         old, new = self.dtype.itemsize, dtype.itemsize
         if self.buffer is None or old == new:
-            return Pointer(self.buffer, self.terms, dtype)
-        if old % new == 0:
-            return Pointer(self.buffer, tuple(t * (old // new) for t in self.terms), dtype)
-        return Pointer(None, self.absolute().terms, dtype)
+            return Pointer(self.buffer, self.offset, self.rest, dtype)
+        if old % new:
+            wide = self.absolute()
+            return Pointer(None, wide.offset, wide.rest, dtype)
+        rest = None if self.rest is None else self.rest * (old // new)
+        return Pointer(self.buffer, self.offset.times(old // new), rest, dtype)
 
     def absolute(self) -> Pointer:
         """The same pointers as byte addresses."""
         if self.buffer is None:
             return self
-        address = self.dense() * self.dtype.itemsize + self.buffer.address
-        return Pointer(None, (address,), self.dtype)
+        size = self.dtype.itemsize
+        start = constant(self.buffer.address, torch.int64, len(self.offset.steps))
+        rest = None if self.rest is None else self.rest * size
+        return Pointer(None, self.offset.times(size).plus(start), rest, self.dtype)
+
+    def splat(self, rank: int) -> Pointer:
+        """A scalar pointer in all lanes of a tile."""
+        rest = self.rest
+        rest = None if rest is None else rest.reshape(-1, *(1,) * rank)
+        return Pointer(self.buffer, self.offset.splat(rank), rest, self.dtype)
+
+    def expand_dims(self, axis: int) -> Pointer:
+        """A new axis of the tile."""
+        rest = None if self.rest is None else self.rest.unsqueeze(axis + 1)
+        return Pointer(self.buffer, self.offset.expand_dims(axis), rest, self.dtype)
+
+    def transpose(self, order: tuple[int, ...]) -> Pointer:
+        """Axis i of the result is axis order[i]."""
+        rest = None if self.rest is None else transposed(self.rest, order)
+        return Pointer(self.buffer, self.offset.transpose(order), rest, self.dtype)
+
+    def of_lanes(self, lanes: Tensor) -> Pointer:
+        """Pointers into the same buffer at other offsets, int64 (p, *tile)."""
+        return pointer_at(self.buffer, lanes, self.dtype)
 
 
-def _axes(value: torch.Tensor) -> set[int]:
-    """Axes along which a value is stored in full."""
-    return {axis for axis, size in enumerate(value.shape) if size > 1}
+def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Pointer:
+    """A pointer from the offsets (or addresses) of its lanes."""
+    origin = Pointer(buffer, constant(0, torch.int64, lanes.ndim - 1), None, dtype)
+    return Pointer(buffer, origin.offset, lanes, dtype)
 
 
-Value = torch.Tensor | Pointer
+Value = torch.Tensor | Affine | Pointer
 
 
-def narrow(value: Value, index: torch.Tensor) -> Value:
+def dense(value: Value) -> Value:
+    """A formula as lanes; anything else as it is."""
+    return value.dense if isinstance(value, Affine) else value
+
+
+def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
+    """Lanes with the axes of the tile permuted; the programs' axis stays first."""
+    return lanes.permute(0, *(axis + 1 for axis in order))
+
+
+def narrow(value: Value, index: Tensor) -> Value:
     """The value of the programs `index` (int64 positions) only."""
+    if isinstance(value, Affine):
+        return value.narrow(index)
     if isinstance(value, Pointer):
-        return value.map(lambda term: narrow(term, index))
+        rest = None if value.rest is None else _narrow_lanes(value.rest, index)
+        return Pointer(value.buffer, value.offset.narrow(index), rest, value.dtype)
+    return _narrow_lanes(value, index)
+
+
+def _narrow_lanes(value: Tensor, index: Tensor) -> Tensor:
     return value if value.shape[0] == 1 else value.index_select(0, index)
 
 
-def expand(value: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+def expand(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`value` with its tile axes (not the program axis) full, as a view."""
     return value.expand(value.shape[0], *shape)
 
 
-def merge(pieces: list[tuple[torch.Tensor, list[Value]]], programs: int) -> list[Value]:
+def merge(pieces: list[tuple[Tensor, list[Value]]], programs: int) -> list[Value]:
     """Joins values that disjoint sets of programs computed; `pieces` are (positions, values)."""
     if len(pieces) == 1:
         return pieces[0][1]
@@ -156,22 +180,24 @@ def merge(pieces: list[tuple[torch.Tensor, list[Value]]], programs: int) -> list
     return [_join(list(column), indices, programs) for column in columns]
 
 
-def _join(values: list[Value], indices: list[torch.Tensor], programs: int) -> Value:
-    if isinstance(values[0], Pointer):
-        pointers = [v for v in values if isinstance(v, Pointer)]
+def _join(values: list[Value], indices: list[Tensor], programs: int) -> Value:
+    pointers = [v for v in values if isinstance(v, Pointer)]
+    if pointers:
         if any(p.buffer is not pointers[0].buffer for p in pointers):
             pointers = [p.absolute() for p in pointers]
-        offsets = _join([p.dense() for p in pointers], indices, programs)
-        assert isinstance(offsets, torch.Tensor)
-        return Pointer(pointers[0].buffer, (offsets,), pointers[0].dtype)
-    tensors = [v for v in values if isinstance(v, torch.Tensor)]
-    tile = torch.broadcast_shapes(*(t.shape[1:] for t in tensors))
-    joined = tensors[0].new_empty((programs, *tile))
-    for tensor, index in zip(tensors, indices, strict=True):
-        joined[index] = tensor
+        return pointers[0].of_lanes(_join_lanes([p.lanes for p in pointers], indices, programs))
+    lanes = [dense(v) for v in values]
+    return _join_lanes([v for v in lanes if isinstance(v, torch.Tensor)], indices, programs)
+
+
+def _join_lanes(values: list[Tensor], indices: list[Tensor], programs: int) -> Tensor:
+    tile = torch.broadcast_shapes(*(v.shape[1:] for v in values))
+    joined = values[0].new_empty((programs, *tile))
+    for value, index in zip(values, indices, strict=True):
+        joined[index] = value
     return joined
 
 
-def lanes(shape: tuple[int, ...], programs: int) -> int:
+def count_lanes(shape: tuple[int, ...], programs: int) -> int:
     """Elements of a tile over all programs that run together."""
     return math.prod(shape) * programs

@@ -28,7 +28,9 @@ class Op:
     successors: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (block label, arguments)
     where: Location = UNKNOWN
     dead: tuple[int, ...] = ()
-    handler: Any = None  # bound when the program is prepared for execution
+    framed: Any = None  # handlers, bound when the program is prepared (`execute.registry`)
+    lazy: Any = None
+    pure: Any = None
     used: bool = True  # whether any result is used (an unused atomic returns nothing)
 
 

@@ -1,0 +1,36 @@
+"""Times cases in one process, on demand: reads a case's name per line, answers with seconds.
+
+The process is started twice by `against_interpreter`, with and without TRITON_INTERPRET=1, so that both
+sides of a pair live through the same minutes of the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+import mini_triton
+from cases import cases
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """One run, on the clock, with counting on."""
+    start = time.perf_counter()
+    with mini_triton.profile():
+        run()
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    """Answers {"triton": s} or {"torch": s} requests until standard input ends."""
+    known = cases()
+    for line in sys.stdin:
+        name, side = json.loads(line)
+        run = known[name][0 if side == "triton" else 1]
+        print(json.dumps(seconds(run)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
