@@ -32,13 +32,13 @@ def sum_rows(parts: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 class RMSNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, g, eps):
-        rows, g = as_rows(x), g.contiguous()
-        y, r = rmsnorm_forward(rows, g, eps)
-        ctx.save_for_backward(rows, g, r)
-        return y.view(x.shape)
+        g = g.contiguous()
+        y, r = rmsnorm_forward(as_rows(x), g, eps)
+        ctx.save_for_backward(x, g, r)
+        return y.resize_(x.shape)
 
     @staticmethod
     def backward(ctx, dy):
-        rows, g, r = ctx.saved_tensors
-        dx, dg_partial = rmsnorm_backward(rows, g, r, as_rows(dy))
+        x, g, r = ctx.saved_tensors
+        dx, dg_partial = rmsnorm_backward(as_rows(x), g, r, as_rows(dy))
         return dx.view(dy.shape), sum_rows(dg_partial, g.dtype), None

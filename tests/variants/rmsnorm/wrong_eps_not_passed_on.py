@@ -13,14 +13,14 @@ class RMSNorm(torch.autograd.Function):
             raise ValueError(
                 f"x must be (..., N) with N at least 1, but has shape {tuple(x.shape)}"
             )
-        rows, g = as_rows(x), g.contiguous()
-        y, r = rmsnorm_forward(rows, g, 1e-5)  # wrong: eps is not passed on
-        ctx.save_for_backward(rows, g, r)
-        return y.view(x.shape)
+        g = g.contiguous()
+        y, r = rmsnorm_forward(as_rows(x), g, 1e-5)  # wrong: eps is not passed on
+        ctx.save_for_backward(x, g, r)
+        return y.resize_(x.shape)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        rows, g, r = ctx.saved_tensors
-        dx, dg_partial = rmsnorm_backward(rows, g, r, as_rows(dy))
+        x, g, r = ctx.saved_tensors
+        dx, dg_partial = rmsnorm_backward(as_rows(x), g, r, as_rows(dy))
         return dx.view(dy.shape), dg_partial.sum(0).to(g.dtype), None

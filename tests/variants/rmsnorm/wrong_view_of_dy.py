@@ -13,15 +13,15 @@ class RMSNorm(torch.autograd.Function):
             raise ValueError(
                 f"x must be (..., N) with N at least 1, but has shape {tuple(x.shape)}"
             )
-        rows, g = as_rows(x), g.contiguous()
-        y, r = rmsnorm_forward(rows, g, eps)
-        ctx.save_for_backward(rows, g, r)
-        return y.view(x.shape)
+        g = g.contiguous()
+        y, r = rmsnorm_forward(as_rows(x), g, eps)
+        ctx.save_for_backward(x, g, r)
+        return y.resize_(x.shape)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
-        rows, g, r = ctx.saved_tensors
+        x, g, r = ctx.saved_tensors
         # wrong: the gradient that y.sum() sends is one number with strides 0
-        dx, dg_partial = rmsnorm_backward(rows, g, r, dy.view(rows.shape))
+        dx, dg_partial = rmsnorm_backward(as_rows(x), g, r, dy.view(-1, dy.shape[-1]))
         return dx.view(dy.shape), dg_partial.sum(0).to(g.dtype), None
