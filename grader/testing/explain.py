@@ -15,6 +15,8 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
+from mini_triton import KernelError
+
 from grader.testing.problems import (
     Crashed,
     Frame,
@@ -154,17 +156,10 @@ def _words(error: BaseException) -> str:
     links = list(_compile_errors(error))
     if links:
         return _cut("\n".join(f"{type(link).__name__}: {_safe_str(link)}" for link in links))
-    if _is_kernel_error(error):
+    if isinstance(error, KernelError):  # says itself what, where and what next
         return _cut(_safe_str(error))
     text = _safe_str(error)
     return _cut(f"{type(error).__name__}: {text}" if text else type(error).__name__)
-
-
-def _is_kernel_error(error: BaseException) -> bool:
-    """Errors of the simulator say themselves what, where and what next."""
-    from mini_triton.errors import KernelError
-
-    return isinstance(error, KernelError)
 
 
 def _safe_str(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mini_triton
 import torch
 
 from grader.testing.running import run_call, run_gradients
@@ -31,18 +32,12 @@ class _Recorder:
 @contextmanager
 def _recorded() -> Iterator[_Recorder]:
     """The launches of the region; a `mini_triton.profile()` around it still sees them."""
-    from mini_triton import device as devices
-
-    device = devices.current_device()
-    recorder = _Recorder(device)
-    if not hasattr(devices, "set_device"):
-        yield recorder
-        return
-    devices.set_device(recorder)
+    recorder = _Recorder(mini_triton.current_device())
+    before = mini_triton.set_device(recorder)
     try:
         yield recorder
     finally:
-        devices.set_device(device)
+        mini_triton.set_device(before)
 
 
 class LocalStudent:

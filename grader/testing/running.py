@@ -93,14 +93,17 @@ def _student_code(code: SubmittedCode, name: str) -> Iterator[None]:
 @contextmanager
 def uninitialised_is_nan() -> Iterator[None]:
     """While active, `torch.empty` and its kin hold NaN (integers: the largest value)."""
-    mode = torch.get_deterministic_debug_mode()
+    was_on = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    # torch.use_deterministic_algorithms is this, after importing all of torch._inductor and
+    # torch._dynamo (a second, 60 MB) to tell them as well; nothing is compiled by them here.
+    torch._C._set_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = True  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        torch.set_deterministic_debug_mode(mode)
+        torch._C._set_deterministic_algorithms(was_on, warn_only=warn_only)
         torch.utils.deterministic.fill_uninitialized_memory = fill  # type: ignore[attr-defined]
 
 

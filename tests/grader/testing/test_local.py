@@ -99,7 +99,7 @@ def test_runaway_recursion_is_bounded(student):
 
 def test_a_stub_is_not_started(student):
     stub = student('def f(x):\n    raise NotImplementedError("work 2: square it")')
-    with pytest.raises(NotStarted, match="^not started: work 2: square it$"):
+    with pytest.raises(NotStarted, match=r"^not started: work 2: square it$"):
         stub.call("f", 1)
 
 
@@ -131,7 +131,7 @@ def test_a_triton_stub_is_not_started(student):
         def f(x):
             kernel[(1,)](x)
     """
-    with pytest.raises(NotStarted, match="^not started: work 1: load it$"):
+    with pytest.raises(NotStarted, match=r"^not started: work 1: load it$"):
         student(source).call("f", torch.ones(2))
 
 
@@ -157,7 +157,7 @@ def test_a_compile_error_names_the_line_in_the_file(student):
 
 def test_a_changed_input_is_named(student):
     work = student("def f(x, g):\n    g.mul_(2)\n    return x")
-    with pytest.raises(Misuse, match="^g was changed by f"):
+    with pytest.raises(Misuse, match=r"^g was changed by f"):
         work.call("f", torch.ones(2), torch.ones(2))
 
 

@@ -1,0 +1,181 @@
+"""The judge's child: runs one test and reaches its verdict.
+
+It holds the test's code, the expected values and the counters, and none of these ever leave it. It
+is forked for one test, so that a test which hangs or dies takes nothing else along.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import traceback
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from grader.judge.remote import RemoteStudent, SimulatorFault, WorkerGone
+from grader.manifest import Test
+from grader.testing.case import AssignmentTestCase
+from grader.testing.problems import (
+    Crashed,
+    ImportFailed,
+    MissingFile,
+    NotStarted,
+    StudentProblem,
+)
+from grader.verdict import LeaderboardEntry, TestResult, Verdict, clamp
+
+#: The verdict of each kind of problem; any other kind is a failure.
+_VERDICTS: dict[type[StudentProblem], Verdict] = {
+    NotStarted: Verdict.NOT_STARTED,
+    ImportFailed: Verdict.IMPORT_ERROR,
+    MissingFile: Verdict.MISSING_FILE,
+    Crashed: Verdict.CRASHED,
+    WorkerGone: Verdict.CRASHED,
+}
+
+
+class Outcome(BaseModel):
+    """What a child reports to the supervisor.
+
+    Attributes:
+        result: the test's result, without time and memory.
+        worker_gone: whether the student's process ended in a call; the supervisor knows how.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    result: TestResult
+    worker_gone: bool = False
+
+
+def load_case(path: Path, test: Test, root: Path) -> AssignmentTestCase:
+    """Imports a test's file and makes the test case for its method.
+
+    Args:
+        path: the test's file.
+        test: the test.
+        root: the tree's root, from which test files import (`assignments.rmsnorm.oracle`).
+
+    Raises:
+        LookupError: the file has no such class or method, or the class is no `AssignmentTestCase`.
+        Exception: whatever importing the file raises.
+    """
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = f"grader_tests_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LookupError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    case = getattr(module, test.case, None)
+    if not (isinstance(case, type) and issubclass(case, AssignmentTestCase)):
+        raise LookupError(f"{path.name} has no AssignmentTestCase {test.case}")
+    if not callable(getattr(case, test.method, None)):
+        raise LookupError(f"{test.case} in {path.name} has no method {test.method}")
+    return case(test.method)
+
+
+def run_test(
+    blank: TestResult, load: Callable[[], AssignmentTestCase], student: RemoteStudent, seed: int
+) -> Outcome:
+    """Runs a test and reaches its verdict. Raises nothing.
+
+    Args:
+        blank: the result to fill in.
+        load: makes the test case.
+        student: the submission.
+        seed: the run's.
+    """
+    try:
+        case = load()
+        case.student = student
+        case.run_seed = seed
+    except Exception:
+        return _grader_error(blank, "the test could not be loaded")
+    method = getattr(case, case._testMethodName)
+    blank = blank.model_copy(update={"title": _title(case) or blank.title})
+    gone = False
+    try:
+        _run(case, method)
+        if not student.calls:
+            return _grader_error(blank, "the test passed without calling any student code", trace=0)
+        points = _points(method, blank.max_points)
+        passed = points == clamp(blank.max_points, blank.max_points)
+        verdict, message = (Verdict.PASSED, "") if passed else (Verdict.FAILED, "partial credit")
+    except StudentProblem as problem:
+        verdict = _VERDICTS.get(type(problem), Verdict.FAILED)
+        points, message = 0.0, str(problem)
+        gone = isinstance(problem, WorkerGone)
+    except unittest.SkipTest as skipped:
+        return _grader_error(blank, f"the test skipped itself: {skipped}", trace=0)
+    except case.failureException as failure:
+        verdict, points, message = Verdict.FAILED, 0.0, str(failure)
+    except SimulatorFault as fault:
+        return _grader_error(blank, str(fault))
+    except Exception:
+        return _grader_error(blank, "the test itself failed")
+    result = blank.model_copy(
+        update={
+            "verdict": verdict,
+            "points": points,
+            "message": message,
+            "evidence": tuple(case.evidence),
+            "leaderboard": _leaderboard(method),
+        }
+    )
+    return Outcome(result=result, worker_gone=gone)
+
+
+def _run(case: AssignmentTestCase, method: Callable[[], Any]) -> None:
+    """What unittest's runner does around a test, except that nothing is swallowed."""
+    kind = type(case)
+    try:
+        kind.setUpClass()
+        case.setUp()
+        try:
+            method()
+        finally:
+            case.tearDown()
+    finally:
+        case.doCleanups()
+        kind.tearDownClass()
+        kind.doClassCleanups()
+
+
+def _title(case: AssignmentTestCase) -> str:
+    return " ".join((case.shortDescription() or "").split())
+
+
+def _points(method: Any, most: float) -> float:
+    """All of them, unless the test has set a score (`@partial_credit`): then its share of them."""
+    score, weight = getattr(method, "__score__", None), getattr(method, "__weight__", None)
+    if score is None:
+        return clamp(most, most)
+    if not isinstance(weight, int | float) or weight <= 0:
+        raise ValueError(f"@partial_credit({weight!r}) has no positive weight")
+    return clamp(float(score) / weight * most, most)
+
+
+def _leaderboard(method: Any) -> tuple[LeaderboardEntry, ...]:
+    name = getattr(method, "__leaderboard_column__", None)
+    value = getattr(method, "__leaderboard_value__", None)
+    if name is None or value is None:
+        return ()
+    ascending = getattr(method, "__leaderboard_sort_order__", "desc") == "asc"
+    order: Literal["asc", "desc"] = "asc" if ascending else "desc"
+    return (LeaderboardEntry(name=name, value=float(value), order=order),)
+
+
+def _grader_error(blank: TestResult, what: str, trace: int = 12) -> Outcome:
+    """The grader's own fault: shown as such, with the traceback for whoever maintains it."""
+    text = what
+    if trace:
+        text += "\n" + "".join(traceback.format_exc(limit=-trace))
+    update = {"verdict": Verdict.GRADER_ERROR, "points": 0.0, "message": text}
+    return Outcome(result=blank.model_copy(update=update))

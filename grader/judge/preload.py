@@ -1,0 +1,29 @@
+"""Imports what all processes of a grading run share, once, before any of them is forked."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from unittest import mock
+
+import mini_triton
+import torch
+
+from grader.judge import warmup
+
+
+def preload() -> None:
+    """Imports torch, Triton and the simulator, single-threaded, and compiles one kernel.
+
+    The kernel makes Triton import what it imports late, so that no worker has to.
+    """
+    torch.set_num_threads(1)
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        mock.patch.dict(os.environ, TRITON_CACHE_DIR=cache, TRITON_DEFAULT_BACKEND="mini_triton"),
+    ):
+        before = mini_triton.set_device(mini_triton.LocalDevice())
+        try:
+            warmup.run()
+        finally:
+            mini_triton.set_device(before)

@@ -1,0 +1,231 @@
+"""The submission as the judge's tests see it: another process at the end of a wire.
+
+All that comes from there is checked. Launches are executed here, on buffers of the judge's own, and
+counted here; the counts that a test sees are these.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import mini_triton
+import torch
+
+from grader.judge import wire
+from grader.testing.problems import (
+    KINDS,
+    Crashed,
+    Frame,
+    MissingFile,
+    StudentError,
+    StudentProblem,
+)
+from grader.testing.student import Call, Launches
+
+#: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
+_LONGEST_MESSAGE = 8_000
+_MOST_FRAMES = 12
+_LONGEST_LINE = 300
+_LONGEST_TTIR = 4 << 20
+_MOST_ARGUMENTS = 256
+_LARGEST_AXIS = 2**31 - 1
+#: Control characters except newline and tab: they could repaint a terminal.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class WorkerGone(Crashed):
+    """The student's process ended in the middle of a call."""
+
+
+class SimulatorFault(Exception):
+    """The simulator itself failed on a kernel; the submission is not to blame."""
+
+
+def clean(text: Any, longest: int) -> str:
+    """Text from the worker, fit to be shown: no control characters, bounded."""
+    shown = _CONTROL.sub("�", str(text))
+    return shown if len(shown) <= longest else shown[:longest] + " … (cut)"
+
+
+class RemoteStudent:
+    """Calls functions of a submission that runs in a worker. See `Student`.
+
+    Args:
+        connection: the judge's end of the wire.
+        folder: the folder with the submitted files.
+        files: their names, the main file first.
+        announce: told what is going on, for the message if time runs out.
+
+    Attributes:
+        calls: how many calls have been made.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        folder: Path,
+        files: Sequence[str],
+        announce: Callable[[str], None] = lambda doing: None,
+    ) -> None:
+        self._connection = connection
+        self._folder = folder
+        self._files = {Path(file).stem: file for file in files}
+        self._announce = announce
+        self._device = mini_triton.LocalDevice()
+        self.calls = 0
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
+        """Calls a function of the submission."""
+        return self._request("call", name, args, kwargs, {})
+
+    def gradients(
+        self,
+        name: str,
+        /,
+        *inputs: Any,
+        wrt: Sequence[int] = (0, 1),
+        dy: torch.Tensor,
+        **kwargs: Any,
+    ) -> Call:
+        """Calls a function, then its backward pass: value is (output, gradient, …)."""
+        call = self._request(
+            "gradients", name, inputs, kwargs, {"dy": dy}, wrt=[int(position) for position in wrt]
+        )
+        if type(call.value) is not tuple or len(call.value) != 1 + len(wrt):
+            raise Crashed(f"the student's process answered {name} with something else")
+        return call
+
+    def source(self, file: str, line: int) -> str:
+        """The text of a line of a submitted file, stripped; "" for any other file."""
+        name = Path(file).name
+        if self._files.get(Path(name).stem) != name:
+            return ""
+        return clean(linecache.getline(str(self._folder / name), line).strip(), _LONGEST_LINE)
+
+    def _request(
+        self,
+        op: str,
+        name: str,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        tensors: dict[str, torch.Tensor],
+        **plain: Any,
+    ) -> Call:
+        """Sends one request and executes launches until its answer comes."""
+        self.calls += 1
+        self._require_file(name)
+        self._announce(f"in {name}")
+        encoder = wire.Encoder()
+        header = {
+            "op": op,
+            "name": name,
+            "args": [encoder.value(value) for value in args],
+            "kwargs": {key: encoder.value(value) for key, value in kwargs.items()},
+            **{key: encoder.value(value) for key, value in tensors.items()},
+            **plain,
+        }
+        encoder.seal()
+        records = []
+        try:
+            wire.send(self._connection, wire.pack(header, encoder.storages))
+            while True:
+                message = wire.receive(self._connection)
+                kind = message.header.get("op")
+                if kind == "launch":
+                    records.append(self._launch(message))
+                elif kind == "returned":
+                    value = message.value(message.header.get("value"))
+                    return Call(name, value, Launches(tuple(r for r in records if r is not None)))
+                elif kind == "raised":
+                    raise _problem(message.header)
+                else:
+                    raise wire.ProtocolError(f"unknown message {str(kind)[:20]!r}")
+        except wire.Disconnected as gone:
+            raise WorkerGone(f"the student's process ended in {name}") from gone
+        except wire.ProtocolError as bad:
+            raise Crashed(
+                f"during {name}, the student's process sent what is no answer: {bad}"
+            ) from bad
+
+    def _require_file(self, name: str) -> None:
+        module = name.rpartition(":")[0] or next(iter(self._files))
+        if not (self._folder / self._files[module]).is_file():
+            raise MissingFile(f"{self._files[module]} was not submitted")
+
+    def _launch(self, message: wire.Message) -> mini_triton.LaunchRecord | None:
+        """Executes a launch and answers it; None if the kernel failed."""
+        launch = _checked_launch(message)
+        self._announce(f"in kernel {launch.kernel}, grid {launch.grid}")
+        before = [storage.clone() for storage in message.storages]
+        try:
+            record = self._device.launch(launch)
+        except mini_triton.KernelError as error:
+            refusal = {
+                "op": "kernel error",
+                "kind": type(error).__name__,
+                "message": clean(error, _LONGEST_MESSAGE),
+            }
+            wire.send(self._connection, wire.pack(refusal))
+            return None
+        except Exception as error:
+            raise SimulatorFault(
+                f"the simulator failed on kernel {launch.kernel}: {type(error).__name__}: {error}"
+            ) from error
+        changed = [
+            number
+            for number, (old, new) in enumerate(zip(before, message.storages, strict=True))
+            if not torch.equal(old, new)
+        ]
+        reply = {"op": "launched", "record": record.to_dict(), "changed": changed}
+        frame = wire.pack(reply, [message.storages[number] for number in changed])
+        wire.send(self._connection, frame)
+        return record
+
+
+def _checked_launch(message: wire.Message) -> mini_triton.Launch:
+    """The launch in a message.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    header = message.header
+    kernel, ttir, grid = header.get("kernel"), header.get("ttir"), header.get("grid")
+    names, encoded = header.get("arg_names"), header.get("args")
+    if not (isinstance(kernel, str) and re.fullmatch(r"\w{1,200}", kernel)):
+        raise wire.ProtocolError("a launch has no kernel name")
+    if not (isinstance(ttir, str) and len(ttir) <= _LONGEST_TTIR):
+        raise wire.ProtocolError("a launch has no program, or one that is too long")
+    if not (
+        isinstance(grid, list)
+        and len(grid) == 3
+        and all(type(axis) is int and 0 <= axis <= _LARGEST_AXIS for axis in grid)
+    ):
+        raise wire.ProtocolError("a launch has no grid of three axes")
+    if not (isinstance(names, list) and all(isinstance(n, str) and len(n) < 200 for n in names)):
+        raise wire.ProtocolError("a launch's arguments have no names")
+    if not (isinstance(encoded, list) and len(encoded) == len(names) <= _MOST_ARGUMENTS):
+        raise wire.ProtocolError("a launch's arguments do not match their names")
+    args = [message.value(value) for value in encoded]
+    for argument in args:
+        if not (argument is None or type(argument) in (torch.Tensor, int, float, bool)):
+            raise wire.ProtocolError(f"a launch has an argument of {type(argument).__name__}")
+    return mini_triton.Launch(kernel, ttir, (grid[0], grid[1], grid[2]), args, names)
+
+
+def _problem(header: dict[str, Any]) -> StudentProblem:
+    """What the worker says went wrong: believed, since it only ever costs points."""
+    kind = KINDS.get(str(header.get("kind")), StudentError)
+    frames = []
+    raw = header.get("frames")
+    for entry in raw[:_MOST_FRAMES] if isinstance(raw, list) else []:
+        match entry:
+            case [str(file), int(line), str(function), str(text)]:
+                parts = (clean(part, _LONGEST_LINE) for part in (file, function, text))
+                shown_file, shown_function, shown_text = parts
+                frames.append(Frame(shown_file, line, shown_function, shown_text))
+    return kind(clean(header.get("message", ""), _LONGEST_MESSAGE), tuple(frames))

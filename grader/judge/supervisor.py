@@ -1,0 +1,172 @@
+"""The supervisor: runs an assignment's tests in order, each in processes of its own.
+
+It owns the clock, the memory limits and the results. For each test it has the zygote fork a
+*worker* (the submission, confined) and forks a *judge child* (the test, the expected values, the
+counters); the two share one socket. The child's verdict stands unless the supervisor had to end
+the test: out of time, out of memory, or a process that died.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from grader import house as houses
+from grader.judge import isolation
+from grader.judge.match import Match
+from grader.judge.preload import preload
+from grader.judge.zygote import Zygote, ZygoteGone
+from grader.manifest import Assignment, Test
+from grader.verdict import GradeReport, TestResult, Verdict, empty_report, empty_result
+
+#: Told of each result as it comes, with the report so far.
+Listener = Callable[[TestResult, GradeReport], None]
+
+
+class Judge:
+    """Grades submissions, one after another, with one zygote.
+
+    Make it before anything secret (tests, solutions) is in this process's memory: the zygote is
+    forked here and now. Use it as a context manager, or call `close`.
+
+    Args:
+        uid: the user that student code runs as; None takes one of its own if this process is root.
+    """
+
+    def __init__(self, uid: int | None = None) -> None:
+        preload()
+        isolation.close_to_others()
+        self.uid = isolation.worker_uid() if uid is None else uid
+        self._zygote = Zygote(self.uid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the zygote."""
+        self._zygote.close()
+
+    def grade(
+        self,
+        assignment: Assignment,
+        folder: Path,
+        *,
+        seed: int | None = None,
+        only: str | None = None,
+        notes: tuple[str, ...] = (),
+        problems: tuple[str, ...] = (),
+        house: houses.House | None = None,
+        listener: Listener = lambda result, report: None,
+    ) -> GradeReport:
+        """Runs all tests on the submitted files.
+
+        Args:
+            assignment: the assignment.
+            folder: where the declared files are, as far as they were submitted. Only these are
+                looked at.
+            seed: of the random inputs; None takes the assignment's.
+            only: run the tests of this task only, and report no other.
+            notes: what was done to the submission to read it.
+            problems: what was wrong with it as a whole.
+            house: the tree with the tests; None takes the one this package lies in.
+            listener: told of each result as it comes.
+
+        Returns:
+            The report. Whatever a test does, its result is in there.
+
+        Raises:
+            KeyError: no task `only`.
+        """
+        start = time.monotonic()
+        seed = assignment.seed if seed is None else seed
+        house = house or houses.here()
+        report = _of_task(empty_report(assignment, seed, "the test has not run"), only)
+        with _staged(assignment, folder, self.uid) as stage:
+            report = report.model_copy(
+                update={
+                    "notes": notes,
+                    "problems": problems,
+                    "protections": isolation.protections(self.uid),
+                    "sources": _sources(stage / "submission", assignment),
+                }
+            )
+            for test in assignment.tests():
+                if only is not None and assignment.task_of(test).id != only:
+                    continue
+                result = self._run(assignment, test, stage, seed, house)
+                report = report.with_result(result)
+                listener(result, report)
+        return report.model_copy(update={"seconds": time.monotonic() - start})
+
+    def _run(
+        self, assignment: Assignment, test: Test, stage: Path, seed: int, house: houses.House
+    ) -> TestResult:
+        """One test; a fault of the machinery is a grader error of this test alone."""
+        blank = empty_result(assignment, test, Verdict.GRADER_ERROR)
+        home = stage / "home"
+        home.mkdir(mode=0o700)
+        if self.uid is not None:
+            os.chown(home, self.uid, self.uid)
+        try:
+            return Match(assignment, test, blank, stage, seed, house, self._zygote).play()
+        except ZygoteGone:
+            self._zygote.close()
+            self._zygote = Zygote(self.uid)
+            message = "the student's code ended the process that the grader starts it from"
+            return blank.model_copy(update={"verdict": Verdict.CRASHED, "message": message})
+        except Exception as error:
+            message = f"the grader failed: {type(error).__name__}: {error}"
+            return blank.model_copy(update={"message": message})
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _of_task(report: GradeReport, only: str | None) -> GradeReport:
+    """The report with all tasks but one left out."""
+    if only is None:
+        return report
+    tasks = tuple(task for task in report.tasks if task.id == only)
+    if not tasks:
+        raise KeyError(only)
+    return report.model_copy(update={"tasks": tasks})
+
+
+@contextlib.contextmanager
+def _staged(assignment: Assignment, folder: Path, uid: int | None) -> Iterator[Path]:
+    """A temporary folder with a copy of the declared files in `submission/`, for others to read."""
+    with tempfile.TemporaryDirectory(prefix="bytewise-", ignore_cleanup_errors=True) as name:
+        stage = Path(name).resolve()
+        copy = stage / "submission"
+        copy.mkdir()
+        for file in assignment.files:
+            source = folder / file
+            if source.is_file() and not source.is_symlink():
+                (copy / file).write_bytes(source.read_bytes())
+                (copy / file).chmod(0o644)
+        # Student code reads its files as another user; it may list nothing on the way there.
+        copy.chmod(0o755)
+        stage.chmod(0o711 if uid is not None else 0o700)
+        yield stage
+
+
+def _sources(folder: Path, assignment: Assignment) -> dict[str, str]:
+    texts = {}
+    for file in assignment.files:
+        with contextlib.suppress(OSError):
+            texts[file] = (folder / file).read_text(encoding="utf-8", errors="replace")
+    return texts

@@ -1,0 +1,151 @@
+"""The student's process: imports the submission, runs what the judge asks, and sends back bytes.
+
+Nothing here is believed. A kernel launch becomes a message; the judge's device executes it on the
+judge's own buffers, counts, and returns the bytes that changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mini_triton
+import torch
+
+from grader.judge import wire
+from grader.testing.problems import Misuse, StudentProblem
+from grader.testing.running import run_call, run_gradients
+from grader.testing.submitted import SubmittedCode
+
+#: The simulator's errors by name, to raise here what the judge's device raised there.
+_KERNEL_ERRORS: dict[str, type[mini_triton.KernelError]] = {
+    kind.__name__: kind
+    for kind in (
+        mini_triton.KernelError,
+        mini_triton.BadLaunch,
+        mini_triton.BadProgram,
+        mini_triton.DeviceAssertion,
+        mini_triton.OutOfBounds,
+        mini_triton.UnsupportedOp,
+    )
+}
+
+
+@dataclass(frozen=True)
+class WorkerJob:
+    """What a worker is started for.
+
+    Attributes:
+        folder: the folder with the submitted files.
+        files: their names, the main file first.
+        seed: of torch's global generator, which student code may use.
+    """
+
+    folder: str
+    files: tuple[str, ...]
+    seed: int
+
+
+class RemoteDevice:
+    """A device that has the judge execute launches."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+
+    def launch(self, launch: mini_triton.Launch) -> mini_triton.LaunchRecord:
+        """Sends a launch, copies the bytes that it changed into place, returns its record.
+
+        Raises:
+            KernelError: what the judge's device raised.
+        """
+        encoder = wire.Encoder()
+        header = {
+            "op": "launch",
+            "kernel": launch.kernel,
+            "ttir": launch.ttir,
+            "grid": list(launch.grid),
+            "arg_names": list(launch.arg_names),
+            "args": [encoder.value(_plain(argument)) for argument in launch.args],
+        }
+        encoder.seal()
+        try:
+            frame = wire.pack(header, encoder.storages)
+        except wire.TooLarge as error:
+            raise mini_triton.BadLaunch(
+                f"kernel {launch.kernel}: its arguments are too large to be graded: {error}"
+            ) from error
+        wire.send(self._connection, frame)
+        reply = wire.receive(self._connection)
+        if reply.header["op"] == "kernel error":
+            kind = _KERNEL_ERRORS.get(reply.header["kind"], mini_triton.KernelError)
+            raise kind(reply.header["message"])
+        for number, changed in zip(reply.header["changed"], reply.storages, strict=True):
+            encoder.storages[number].copy_(changed)
+        return mini_triton.LaunchRecord.from_dict(reply.header["record"])
+
+
+def _plain(argument: Any) -> Any:
+    """A launch argument as it travels: a tensor's subclass does not matter to a kernel."""
+    if isinstance(argument, torch.Tensor) and type(argument) is not torch.Tensor:
+        return argument.detach().as_subclass(torch.Tensor)
+    return argument
+
+
+def serve(connection: socket.socket, job: WorkerJob) -> None:
+    """Answers the judge's requests until it hangs up."""
+    torch.manual_seed(job.seed)
+    mini_triton.set_device(RemoteDevice(connection))
+    code = SubmittedCode(Path(job.folder), job.files)
+    while True:
+        try:
+            request = wire.receive(connection)
+        except wire.Disconnected:
+            return
+        wire.send(connection, _answer(code, request))
+
+
+def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
+    """Runs one request and packs what came of it."""
+    name = request.header["name"]
+    try:
+        value = _run(code, request)
+        encoder = wire.Encoder()
+        header = {"op": "returned", "value": encoder.value(value)}
+        encoder.seal()
+        return wire.pack(header, encoder.storages)
+    except wire.TooLarge as error:
+        return _problem(Misuse(f"what {name} returned is too large to be graded: {error}"))
+    except StudentProblem as problem:
+        return _problem(problem)
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _run(code: SubmittedCode, request: wire.Message) -> Any:
+    header = request.header
+    kwargs = {key: request.value(value) for key, value in header["kwargs"].items()}
+    args = [request.value(value) for value in header["args"]]
+    if header["op"] == "call":
+        return run_call(code, header["name"], args, kwargs)
+    dy = request.value(header["dy"])
+    return run_gradients(code, header["name"], args, header["wrt"], dy, kwargs)
+
+
+def _problem(problem: StudentProblem) -> bytes:
+    frames = [[frame.file, frame.line, frame.function, frame.text] for frame in problem.frames]
+    return wire.pack(
+        {"op": "raised", "kind": problem.kind, "message": problem.message, "frames": frames}
+    )
+
+
+def main(connection: socket.socket, job: WorkerJob) -> None:
+    """Runs a worker in this process, which is confined already, and ends it."""
+    with contextlib.suppress(wire.Disconnected):
+        serve(connection, job)
+    os._exit(0)
