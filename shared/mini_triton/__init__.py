@@ -1,8 +1,9 @@
 """mini_triton: a Triton backend that runs kernels on CPU tensors and counts the bytes they move.
 
-Installed beside Triton on a machine without a GPU, it makes every `@triton.jit` kernel run on CPU tensors.
-Triton finds it through the entry-point group `triton.backends`; nothing has to be imported. On a machine
-with a CUDA GPU it stands aside; `TRITON_DEFAULT_BACKEND=mini_triton` asks for it there.
+Installed beside Triton on a machine without a GPU, it makes every `@triton.jit` kernel run on CPU
+tensors. Triton finds it through the entry-point group `triton.backends`; nothing has to be
+imported. On a machine with a CUDA GPU it stands aside; `TRITON_DEFAULT_BACKEND=mini_triton` asks
+for it there.
 
     with mini_triton.profile() as p:
         kernel[grid](x, y, n, BLOCK=128)

@@ -48,7 +48,7 @@ def traffic_table(profile: Profile) -> Table:
 
 
 def annotated_source(profile: Profile) -> RenderableType:
-    """Each file's lines from the first to the last that moved bytes, with `loaded | stored | line`."""
+    """Each file from the first line that moved bytes to the last: loaded, stored, line, source."""
     by_file: dict[str, dict[int, Traffic]] = {}
     for (file, line), traffic in profile.lines.items():
         by_file.setdefault(file, {})[line] = traffic

@@ -1,8 +1,8 @@
 """Counts what torch operations on the host side move, apart from kernels.
 
-Each distinct tensor that an operation reads is loaded once and each that it writes is stored once, at its
-logical size; views and allocations are free. So an unfused PyTorch baseline, or the final `dg.sum(0)` of a
-kernel, has its price in the same currency.
+Each distinct tensor that an operation reads is loaded once and each that it writes is stored once,
+at its logical size; views and allocations are free. So an unfused PyTorch baseline, or the final
+`dg.sum(0)` of a kernel, has its price in the same currency.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A launch as a message, and the record of what it moved.
 
-Everything in a `Launch` can cross a process border: text, numbers and tensors. In grading the process that
-holds the student's code sends it, and the judge's device executes it.
+Everything in a `Launch` can cross a process border: text, numbers and tensors. In grading the
+process that holds the student's code sends it, and the judge's device executes it.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ _open: list[Profile] = []
 class Profile:
     """What the kernels launched in a region, and the torch operations beside them, have moved.
 
-    All counts are exact. `loaded` and `stored` are elements whose mask was true, summed over all programs;
-    bytes are those times the element size.
+    All counts are exact. `loaded` and `stored` are elements whose mask was true, summed over all
+    programs; bytes are those times the element size.
     """
 
     launches: list[LaunchRecord] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Times cases in one process, on demand: reads a case's name per line, answers with seconds.
 
-The process is started twice by `against_interpreter`, with and without TRITON_INTERPRET=1, so that both
-sides of a pair live through the same minutes of the machine.
+`against_interpreter` starts it twice, with and without TRITON_INTERPRET=1, so that both sides of a
+pair live through the same minutes of the machine.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What Triton loads through the entry point: `compiler` and `driver`, by these names."""

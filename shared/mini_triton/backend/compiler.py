@@ -1,7 +1,7 @@
 """The compiler: Triton's own front end and TTIR passes, and nothing after them.
 
-Options, dialects, dot shape rules and module map are those of the NVIDIA backend for sm_90, so that a
-kernel that compiles here compiles there. Counting happens *after* these passes: they fold equal
+Options, dialects, dot shape rules and module map are those of the NVIDIA backend for sm_90, so that
+a kernel that compiles here compiles there. Counting happens *after* these passes: they fold equal
 loads and drop dead ones, as they would for hardware.
 """
 
@@ -77,7 +77,7 @@ class MiniTritonBackend(BaseBackend):
         return f"mini_triton-{STAGES_VERSION}-{triton.__version__}"
 
     def parse_options(self, options: dict[str, Any]) -> Options:
-        """Keeps the options that the front end knows; extern libraries are NVIDIA bitcode, so no."""
+        """Keeps the options that the front end knows; extern libraries, NVIDIA bitcode, go."""
         known = Options.__dataclass_fields__.keys() - {"extern_libs"}
         return Options(**{key: options[key] for key in known if options.get(key) is not None})
 

@@ -1,8 +1,8 @@
 """Where a tile of pointers points, when its offsets are a formula: windows of a buffer.
 
-A tile of one program is a strided window. Over the programs of a chunk the windows start at `base`: at equal
-distances (`row * stride`), so that all of them are one strided view, or anywhere (tiles of a matrix), one
-view each.
+A tile of one program is a strided window. Over the programs of a chunk the windows start at `base`:
+at equal distances (`row * stride`), so that all of them are one strided view, or anywhere (tiles of
+a matrix), one view each.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _MOST_VIEWS = 512
 class Windows:
     """Strided windows of a flat buffer, one a program.
 
-    starts: the first offset of each program; only that of the first if they are `step` apart (0, with
-    programs = 1: one window for all). size, stride: of a tile; an axis of stride 0 has size 1.
+    starts: the first offset of each program; only that of the first if they are `step` apart (0,
+    with programs = 1: one window for all). size, stride: of a tile; an axis of stride 0 has size 1.
     """
 
     starts: list[int]
@@ -108,7 +108,7 @@ def _apart(axes: list[tuple[int, int]]) -> bool:
 
 
 def leading_lanes(mask: Tensor) -> int | None:
-    """n if the mask is the same everywhere but along its last axis and true for the first n lanes."""
+    """n if the mask varies along its last axis only and is true for just its first n lanes."""
     if any(size > 1 for size in mask.shape[:-1]):
         return None
     line = mask.reshape(-1)

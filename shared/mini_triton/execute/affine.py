@@ -1,8 +1,9 @@
 """Integer tiles held as formulas: `base + Σ stepₐ·indexₐ` over the axes of the tile.
 
-Program ids, ranges and all that kernels compute from them with +, − and × by a constant have this form, and
-so have nearly all of their addresses. As a formula such a tile costs nothing to compute, tells its range
-without looking at lanes, and turns a load into a strided view. `base` is one number, or one per program.
+Program ids, ranges and all that kernels compute from them with +, − and × by a constant have this
+form, and so have nearly all of their addresses. As a formula such a tile costs nothing to compute,
+tells its range without looking at lanes, and turns a load into a strided view. `base` is one
+number, or one per program.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Affine:
     """An integer tile as a formula.
 
     dtype: what the kernel thinks it is. base: int, or int64 tensor (P,). low, high: bounds of base.
-    steps, sizes: per axis of the tile; an axis along which the value does not change has step 0, size 1.
+    steps, sizes: per axis of the tile; an axis along which the value does not change has step 0,
+    size 1.
     """
 
     dtype: torch.dtype

@@ -105,8 +105,8 @@ class _Lanes:
 def _in_rounds(flat: Tensor, index: Tensor, update: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Applies `update(value now, lane numbers)` so that lanes on one element follow each other.
 
-    Round k takes the k-th lane of every element: lanes of one round are on distinct elements. Returns the
-    value that each lane found.
+    Round k takes the k-th lane of every element: lanes of one round are on distinct elements.
+    Returns the value that each lane found.
     """
     old = torch.empty(index.shape, dtype=flat.dtype)
     order = np.argsort(index.numpy(), kind="stable")

@@ -1,8 +1,8 @@
 """Conversions between dtypes, with the rounding and saturation of the hardware.
 
 Float → narrower float rounds to nearest even, once (`cvt.rn`); to 8-bit floats it saturates to the
-largest finite value (`cvt.rn.satfinite`); with `fp_downcast_rounding="rtz"` it rounds toward zero. Float →
-integer truncates and saturates, NaN becomes 0 (`cvt.rzi`).
+largest finite value (`cvt.rn.satfinite`); with `fp_downcast_rounding="rtz"` it rounds toward zero.
+Float → integer truncates and saturates, NaN becomes 0 (`cvt.rzi`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 from mini_triton.execute.integer import bits_of, unsigned
 from mini_triton.execute.registry import pure
-from mini_triton.execute.values import Pointer, Value
+from mini_triton.execute.values import Lanes, Pointer
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor
@@ -139,7 +139,7 @@ def _index_cast(op: Op, x: Tensor) -> Tensor:
 
 
 @pure("arith.bitcast", "tt.bitcast")
-def _bitcast(op: Op, x: Value) -> Value:
+def _bitcast(op: Op, x: Lanes) -> Lanes:
     kind = op.types[0]
     if isinstance(x, Pointer):
         assert kind.pointee is not None

@@ -1,7 +1,7 @@
 """Structured control flow, branches, calls and program ids.
 
-Programs of a chunk run in lockstep while they agree. Where they part (a condition or a trip count that
-differs) each group goes on in a child frame, and the results are merged by program.
+Programs of a chunk run in lockstep while they agree. Where they part (a condition or a trip count
+that differs) each group goes on in a child frame, and the results are merged by program.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`tt.dot`: products of two tiles, with the precision that the kernel asks for.
 
 float16 and bfloat16 products are exact in float32, where they are accumulated, as tensor cores do.
-float32 operands are rounded to TF32 (10 bits of mantissa, ties away from zero: `cvt.rna.tf32`) when the
-kernel says `tf32`, Triton's default, and kept whole for `ieee`, `tf32x3` and `bf16x*`, which emulate
-float32. Integer products are exact and wrap at 32 bits.
+float32 operands are rounded to TF32 (10 bits of mantissa, ties away from zero: `cvt.rna.tf32`) when
+the kernel says `tf32`, Triton's default, and kept whole for `ieee`, `tf32x3` and `bf16x*`, which
+emulate float32. Integer products are exact and wrap at 32 bits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`arith` and `math` on floats, in the operands' own precision.
 
 16-bit floats are computed in float32 and rounded to nearest even after every operation, which torch
-does. 8-bit floats go through float32 the same way. `divf` and `sqrt` are correctly rounded; Triton's
-GPU code may use faster ones, 1–2 ulp away, unless `div_rn` or `sqrt_rn` is asked for.
+does. 8-bit floats go through float32 the same way. `divf` and `sqrt` are correctly rounded;
+Triton's GPU code may use faster ones, 1–2 ulp away, unless `div_rn` or `sqrt_rn` is asked for.
 """
 
 from __future__ import annotations

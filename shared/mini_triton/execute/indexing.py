@@ -1,7 +1,8 @@
 """Index arithmetic on formulas (`affine`): what needs no lanes is done without them.
 
-Each rule returns None where it does not apply; the operation then runs on lanes as any other does. The rules
-are exact: a result that could leave its dtype's range, where the kernel would wrap, is no formula.
+Each rule returns None where it does not apply; the operation then runs on lanes as any other does.
+The rules are exact: a result that could leave its dtype's range, where the kernel would wrap, is no
+formula.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _on_numbers(op: Op, a: Value, b: Value) -> Value | None:
     if x is not None and y is not None and (y != 0 or op.name in ("arith.minsi", "arith.maxsi")):
         return constant(_NUMBERS[op.name](x, y), left.dtype, len(left.steps)).fits()
     if op.name == "arith.remsi":
-        return left if y is not None and 0 <= left.lowest and left.highest < y else None
+        return left if y is not None and left.lowest >= 0 and left.highest < y else None
     if op.name == "arith.minsi":
         return (
             left

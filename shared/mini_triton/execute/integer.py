@@ -2,8 +2,8 @@
 
 torch's integers are signed and wrap. Unsigned readings are made by widening (up to 32 bits) or by
 numpy's unsigned views (64 bits). What C leaves undefined is given the value that NVIDIA GPUs give:
-a quotient by zero has all bits set, a remainder by zero is the dividend, a shift by the width or more
-gives 0 (or the sign).
+a quotient by zero has all bits set, a remainder by zero is the dividend, a shift by the width or
+more gives 0 (or the sign).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
 
 class Machine:
-    """One launch. `counts[location, argument position, "loaded" | "stored", element size]`: elements."""
+    """One launch; `counts[location, argument, "loaded" | "stored", element size]` are elements."""
 
     def __init__(self, launch: Launch, chunk_elements: int = CHUNK_ELEMENTS) -> None:
         self.kernel = launch.kernel
@@ -139,8 +139,8 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
         return _pointer(kernel, name, position, kind, arg)
     if kind.element not in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
         raise BadLaunch(
-            f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; make "
-            "the descriptor in the kernel with tl.make_tensor_descriptor"
+            f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; "
+            "make the descriptor in the kernel with tl.make_tensor_descriptor"
         )
     if not isinstance(arg, (int, float)):
         raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")
@@ -162,8 +162,8 @@ def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> 
         raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a tensor")
     if arg.device.type != "cpu" or arg.layout != torch.strided:
         raise BadLaunch(
-            f"kernel {kernel}: tensor {name} is {arg.layout} on {arg.device}; the simulator runs on dense "
-            "CPU tensors: create it with device='cpu'"
+            f"kernel {kernel}: tensor {name} is {arg.layout} on {arg.device}; the simulator runs "
+            "on dense CPU tensors: create it with device='cpu'"
         )
     own = arg.detach()
     span = 1 + sum((n - 1) * s for n, s in zip(own.shape, own.stride(), strict=True))

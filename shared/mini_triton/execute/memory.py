@@ -1,8 +1,8 @@
 """`tt.load` and `tt.store`: bounds first, then the copy, then the count.
 
 An access is checked as a whole before it touches memory, and a failed launch puts back what its
-earlier stores changed (`machine`). Counted are the lanes whose mask is true, over all programs that run,
-whether or not lanes coincide: what the kernel asks the memory system for.
+earlier stores changed (`machine`). Counted are the lanes whose mask is true, over all programs that
+run, whether or not lanes coincide: what the kernel asks the memory system for.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _write_windows(
 ) -> bool:
     """Stores through strided views where that is right; False leaves it to the general way.
 
-    Where programs store to the same elements, the last one in grid order wins, as in the general way.
+    Where programs store to the same elements, the last one in grid order wins, here as there.
     """
     if not found.distinct_lanes(shape):
         return False
@@ -191,7 +191,7 @@ def check_bounds(
     numel: int,
     verb: str,
 ) -> None:
-    """Raises `OutOfBounds` for the first program, in grid order, with a lane outside the buffer."""
+    """Raises `OutOfBounds` for the first program, in grid order, with a lane outside."""
     bad = (offsets < 0) | (offsets >= numel)
     if mask is not None:
         bad = bad & mask
@@ -218,9 +218,10 @@ def _describe(
         else "the access has no mask: give it one that is true only inside the tensor"
     )
     return (
-        f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element {offset} of "
-        f"{buffer.name}, {where} element: shape {buffer.shape}, strides {buffer.stride}, so that its "
-        f"pointer reaches elements 0 to {numel - 1}. No memory was changed; {hint}."
+        f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element "
+        f"{offset} of {buffer.name}, {where} element: shape {buffer.shape}, strides "
+        f"{buffer.stride}, so that its pointer reaches elements 0 to {numel - 1}. No memory was "
+        f"changed; {hint}."
     )
 
 
@@ -245,8 +246,9 @@ def _by_buffer(
         position = left.nonzero()[0]
         program = frame.machine.program_id(int(frame.programs[position[0]]))
         raise OutOfBounds(
-            f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address lies in no "
-            "tensor of this launch. No memory was changed; pass the tensor that it belongs to."
+            f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address "
+            "lies in no tensor of this launch. No memory was changed; pass the tensor that it "
+            "belongs to."
         )
     return parts
 

@@ -84,8 +84,8 @@ def _bind(op: Op, kernel: str) -> None:
     op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
     if not (op.framed or op.lazy or op.pure):
         raise UnsupportedOp(
-            f"{op.where}: kernel {kernel} uses {op.name}, which the simulator does not have. Nothing was "
-            "run; write this line with other operations."
+            f"{op.where}: kernel {kernel} uses {op.name}, which the simulator does not have. "
+            "Nothing was run; write this line with other operations."
         )
 
 

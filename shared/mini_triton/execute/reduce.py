@@ -1,8 +1,8 @@
 """`tt.reduce` with any combine region, along one axis of a tile.
 
-Common combine regions are recognised and given to torch; any other runs as a tree: the axis is halved
-until one element is left, which is how hardware does it, and costs log₂ n steps. 16-bit sums are
-always run as the tree, since each step must round.
+Common combine regions are recognised and given to torch; any other runs as a tree: the axis is
+halved until one element is left, which is how hardware does it, and costs log₂ n steps. 16-bit sums
+are always run as the tree, since each step must round.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.execute.registry import framed
-from mini_triton.execute.values import expand
+from mini_triton.execute.values import dense, expand
 from mini_triton.ir.program import Block, Op
 
 if TYPE_CHECKING:
@@ -86,8 +86,9 @@ def _tree(frame: Frame, block: Block, tiles: list[Tensor], axis: int) -> list[Te
             frame[slot] = value
         _, combined = frame.machine.run_block(frame, block)
         tiles = [
-            value.expand(torch.broadcast_shapes(value.shape, lower[0].shape))  # type: ignore[union-attr]
-            for value in combined
+            lanes.expand(torch.broadcast_shapes(lanes.shape, lower[0].shape))
+            for lanes in map(dense, combined)
+            if isinstance(lanes, torch.Tensor)
         ]
         size = half
     return [t.squeeze(axis) for t in tiles]

@@ -1,7 +1,7 @@
 """Which TTIR operations there are, and who executes each.
 
-A *pure* handler maps operand values to result values; it never sees programs or memory. A *lazy* handler
-does the same on index formulas, where it can. A *framed* handler gets the frame.
+A *pure* handler maps operand values to result values; it never sees programs or memory. A *lazy*
+handler does the same on index formulas, where it can. A *framed* handler gets the frame.
 """
 
 from __future__ import annotations

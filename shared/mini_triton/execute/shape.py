@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from mini_triton.execute.registry import pure
-from mini_triton.execute.values import Pointer, Value, expand, pointer_at, transposed
+from mini_triton.execute.values import Lanes, Pointer, expand, pointer_at, transposed
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor
@@ -34,7 +34,7 @@ def _wrapped(value: int, bits: int) -> int:
 
 
 @pure("ub.poison")
-def _poison(op: Op) -> Value:
+def _poison(op: Op) -> Lanes:
     kind = op.types[0]
     ones = (1,) * (1 + len(kind.shape))
     if kind.is_pointer:
@@ -49,7 +49,7 @@ def _make_range(op: Op) -> Tensor:
 
 
 @pure("tt.splat")
-def _splat(op: Op, x: Value) -> Value:
+def _splat(op: Op, x: Lanes) -> Lanes:
     ones = (1,) * len(op.types[0].shape)
     if isinstance(x, Pointer):
         return x.splat(len(ones))
@@ -57,26 +57,26 @@ def _splat(op: Op, x: Value) -> Value:
 
 
 @pure("tt.unsplat")
-def _unsplat(op: Op, x: Value) -> Value:
+def _unsplat(op: Op, x: Lanes) -> Lanes:
     if isinstance(x, Pointer):
         return x.of_lanes(x.lanes.reshape(x.lanes.shape[0]))
     return x.reshape(x.shape[0])
 
 
 @pure("tt.broadcast", "ttg.convert_layout")
-def _broadcast(op: Op, x: Value) -> Value:
+def _broadcast(op: Op, x: Lanes) -> Lanes:
     """An axis of size 1 already stands for all of its lanes."""
     return x
 
 
 @pure("tt.expand_dims")
-def _expand_dims(op: Op, x: Value) -> Value:
+def _expand_dims(op: Op, x: Lanes) -> Lanes:
     axis = op.attrs["axis"]
     return x.expand_dims(axis) if isinstance(x, Pointer) else x.unsqueeze(axis + 1)
 
 
 @pure("tt.reshape")
-def _reshape(op: Op, x: Value) -> Value:
+def _reshape(op: Op, x: Lanes) -> Lanes:
     old, new = op.operand_types[0].shape, op.types[0].shape
     if isinstance(x, Pointer):
         return x.of_lanes(_reshaped(x.lanes, old, new))
@@ -90,7 +90,7 @@ def _reshaped(x: Tensor, old: tuple[int, ...], new: tuple[int, ...]) -> Tensor:
 
 
 @pure("tt.trans")
-def _transpose(op: Op, x: Value) -> Value:
+def _transpose(op: Op, x: Lanes) -> Lanes:
     order = tuple(op.attrs["order"])
     return x.transpose(order) if isinstance(x, Pointer) else transposed(x, order)
 
@@ -115,7 +115,7 @@ def _split(op: Op, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @pure("arith.select")
-def _select(op: Op, condition: Tensor, a: Value, b: Value) -> Value:
+def _select(op: Op, condition: Tensor, a: Lanes, b: Lanes) -> Lanes:
     rank = len(op.types[0].shape)
     condition = condition.reshape(condition.shape + (1,) * (1 + rank - condition.ndim))
     if isinstance(a, Pointer) and isinstance(b, Pointer):

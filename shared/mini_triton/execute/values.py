@@ -22,9 +22,9 @@ Tensor = torch.Tensor
 class Buffer:
     """A tensor argument, seen as the flat run of elements that its pointer may reach.
 
-    `flat` spans from the tensor's first element to its last, in memory order: `1 + Σ (size−1)·stride`
-    elements (none if the tensor is empty). `stored_to`: some launch argument that shares its memory is
-    written by the kernel, so a loaded tile must not be a view of it.
+    `flat` spans from the tensor's first element to its last, in memory order: `1 + Σ
+    (size−1)·stride` elements (none if the tensor is empty). `stored_to`: some launch argument that
+    shares its memory is written by the kernel, so a loaded tile must not be a view of it.
     """
 
     name: str
@@ -66,8 +66,8 @@ def _reinterpreted(flat: Tensor, dtype: torch.dtype) -> Tensor:
 class Pointer:
     """A tile of pointers: a buffer and element offsets, `offset + rest`.
 
-    offset: the part of the offsets that is a formula. rest: the part that is not, int64 lanes, or None.
-    `buffer` is None for a pointer of unknown origin; then they are absolute byte addresses.
+    offset: the part of the offsets that is a formula. rest: the part that is not, int64 lanes, or
+    None. `buffer` is None for a pointer of unknown origin; then they are absolute byte addresses.
     """
 
     buffer: Buffer | None
@@ -139,10 +139,12 @@ def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Poin
     return Pointer(buffer, origin.offset, lanes, dtype)
 
 
-Value = torch.Tensor | Affine | Pointer
+#: What pure handlers take: integers as lanes, never as formulas.
+Lanes = torch.Tensor | Pointer
+Value = Lanes | Affine
 
 
-def dense(value: Value) -> Value:
+def dense(value: Value) -> Lanes:
     """A formula as lanes; anything else as it is."""
     return value.dense if isinstance(value, Affine) else value
 

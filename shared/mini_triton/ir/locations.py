@@ -21,7 +21,7 @@ class Locations:
     """The location aliases of one module."""
 
     def __init__(self, text: str) -> None:
-        self._aliases = {name: body for name, body in _ALIAS.findall(text)}
+        self._aliases = dict(_ALIAS.findall(text))
         self._resolved: dict[str, Location] = {}
 
     def resolve(self, body: str) -> Location:

@@ -122,7 +122,7 @@ class _Parser:
 
     def _balanced(self, opening: str, closing: str) -> str:
         """The text of a bracketed group, brackets included."""
-        depth, parts = 0, []
+        depth, parts = 0, list[str]()
         while True:
             token = self._take()
             parts.append(f" {token.text} " if token.kind == "word" else token.text)
@@ -180,7 +180,7 @@ class _Parser:
             return UNKNOWN
         self._take()
         self._expect("(")
-        depth, parts = 1, []
+        depth, parts = 1, list[str]()
         while True:
             token = self._take()
             depth += (token.text == "(") - (token.text == ")")
@@ -417,10 +417,7 @@ class _Parser:
             self._expect(">")
         else:
             raw = self._take().text
-        if not self._accept(":"):
-            kind = Type("i1")
-        else:
-            kind = self._type()
+        kind = self._type() if self._accept(":") else Type("i1")
         attrs["value"] = self._number(raw, kind)
         return Op(name, attrs=attrs), [kind]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-#: TTIR element type → torch dtype. Integers are signless in TTIR; operations say how they read them.
+#: TTIR element type → torch dtype. Integers are signless in TTIR; operations say how they read
+#: them.
 TORCH_DTYPE: dict[str, torch.dtype] = {
     "i1": torch.bool,
     "i8": torch.int8,
