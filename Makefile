@@ -1,0 +1,90 @@
+# The front door. `make` lists the targets; every one of them sets up what it needs.
+#
+#   A=rmsnorm            which assignment
+#   SUBMISSION=PATH      a folder, a zip, a file or a notebook to grade
+#   TORCH_INDEX_URL=URL  where to take torch from, e.g. an index of CPU-only builds
+#   PYTHON=python3.12    which Python to build the environment with (3.11 or newer)
+
+PYTHON  ?= python3
+A       ?=
+VENV    := .venv
+BIN     := $(VENV)/bin
+READY   := $(VENV)/.ready
+# A student's handout has no tests/ of the project: it needs fewer packages.
+EXTRA   := $(if $(wildcard tests/mini_triton),dev,test)
+INDEX   := $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL))
+TRITON  := triton==3.7.1
+TORCH   := torch==2.13.0
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test grade report submit solutions check lint format types bench \
+        gradescope gradescope-check handout clean
+
+help: ## List the targets
+	@echo "make TARGET [A=assignment]"
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); Bytewise needs Python 3.11 or newer: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) …"
+	@$(BIN)/python -m pip install -q $(INDEX) '$(TORCH)'
+	@$(BIN)/python -m pip install -q -e '.[$(EXTRA)]'
+	@touch $@
+
+setup: $(READY) ## Make .venv with everything (quick when it is there)
+
+demo: $(READY) ## Grade the reference and the untouched starter of an assignment
+	@$(BIN)/python -m grader demo $(or $(A),rmsnorm)
+
+test: $(READY) ## Run the tests; with A=rmsnorm, the public tests on your file
+ifeq ($(A),)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests) $(wildcard assignments/*/public)
+else
+	@$(BIN)/python -m pytest -q assignments/$(A)/public --submission $(or $(SUBMISSION),starter/$(A))
+endif
+
+grade: $(READY) ## Grade a submission: A=rmsnorm SUBMISSION=PATH
+	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(or $(SUBMISSION),starter/$(or $(A),rmsnorm))
+
+report: $(READY) ## Grade and write dist/report.html: A=rmsnorm [SUBMISSION=PATH]
+	@mkdir -p dist
+	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(or $(SUBMISSION),starter/$(or $(A),rmsnorm)) --html dist/report.html
+	@echo "open dist/report.html"
+
+submit: $(READY) ## Zip just the declared files for Gradescope: A=rmsnorm
+	@$(BIN)/python -m grader submit $(or $(A),rmsnorm)
+
+solutions: $(READY) ## Instructor: regenerate starter/ and the golden table of counts
+	@$(BIN)/python -m grader solutions $(A)
+
+check: $(READY) lint types ## Instructor: lint, types, drift, and proof that grading judges rightly
+	@$(BIN)/python -m grader check $(A)
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+format: $(READY) ## Format all Python files
+	@$(BIN)/ruff check --fix-only -q .
+	@$(BIN)/ruff format .
+
+types: $(READY)
+	@$(BIN)/mypy
+
+bench: $(READY) ## Time the simulator against Triton's interpreter and torch
+	@$(BIN)/python tests/benchmarks/against_interpreter.py
+
+gradescope: $(READY) ## TA: build dist/gradescope/<assignment>.zip: A=rmsnorm
+	@$(BIN)/python -m grader gradescope $(or $(A),rmsnorm)
+
+gradescope-check: $(READY) ## TA: run that zip as Gradescope would, three submissions: A=rmsnorm
+	@$(BIN)/python -m grader gradescope-check $(or $(A),rmsnorm)
+
+handout: $(READY) ## TA: build dist/handout/<assignment>.zip for students: A=rmsnorm
+	@$(BIN)/python -m grader handout $(or $(A),rmsnorm)
+
+clean: ## Remove what was built (not .venv)
+	@rm -rf dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
