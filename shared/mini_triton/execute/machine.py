@@ -54,9 +54,8 @@ class Machine:
                 self.buffers.append(values[-1].buffer)
         stored = self._prepared.stored_to
         written = [b for b in self.buffers if stored is None or b.position in stored]
-        storages = {b.flat.untyped_storage().data_ptr() for b in written}
         for buffer in self.buffers:
-            buffer.stored_to = buffer.flat.untyped_storage().data_ptr() in storages
+            buffer.stored_to = any(buffer.overlaps(other) for other in written)
         self._written = written
         return values
 

@@ -45,6 +45,13 @@ class Buffer:
         """Bytes from the first element to the end of the last."""
         return self.flat.numel() * self.flat.element_size()
 
+    def overlaps(self, other: Buffer) -> bool:
+        """True if the two share memory."""
+        return (
+            self.address < other.address + other.nbytes
+            and other.address < self.address + self.nbytes
+        )
+
     def as_dtype(self, dtype: torch.dtype) -> Tensor:
         """The flat run read as elements of `dtype`, as a pointer cast does."""
         if dtype == self.flat.dtype:
