@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from grader.judge.remote import RemoteStudent, SimulatorFault, WorkerGone
+from grader.judge.remote import SimulatorFault, WorkerGone
 from grader.manifest import Test
 from grader.testing.case import AssignmentTestCase
 from grader.testing.problems import (
@@ -26,6 +26,7 @@ from grader.testing.problems import (
     NotStarted,
     StudentProblem,
 )
+from grader.testing.student import Student
 from grader.verdict import LeaderboardEntry, TestResult, Verdict, clamp
 
 #: The verdict of each kind of problem; any other kind is a failure.
@@ -82,7 +83,7 @@ def load_case(path: Path, test: Test, root: Path) -> AssignmentTestCase:
 
 
 def run_test(
-    blank: TestResult, load: Callable[[], AssignmentTestCase], student: RemoteStudent, seed: int
+    blank: TestResult, load: Callable[[], AssignmentTestCase], student: Student, seed: int
 ) -> Outcome:
     """Runs a test and reaches its verdict. Raises nothing.
 

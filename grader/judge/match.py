@@ -22,6 +22,7 @@ from grader.judge.remote import RemoteStudent, clean
 from grader.judge.worker import WorkerJob
 from grader.judge.zygote import WorkerEnd, Zygote, exit_words
 from grader.manifest import Assignment, Test
+from grader.submission import Submission
 from grader.testing.case import test_seed
 from grader.verdict import TestResult, Verdict
 
@@ -52,6 +53,7 @@ class Match:
 
     Args:
         assignment: the assignment.
+        submission: the submitted files, and what kept others from being read.
         test: the test.
         blank: its result, to be filled in.
         stage: the run's temporary folder, with `submission/` and an empty `home/`.
@@ -63,6 +65,7 @@ class Match:
     def __init__(
         self,
         assignment: Assignment,
+        submission: Submission,
         test: Test,
         blank: TestResult,
         stage: Path,
@@ -73,7 +76,8 @@ class Match:
         self._assignment = assignment
         self._test = test
         self._blank = blank
-        self._submission = stage / "submission"
+        self._submission = submission
+        self._folder = stage / "submission"
         self._home = stage / "home"
         self._seed = seed
         self._house = house
@@ -123,13 +127,13 @@ class Match:
     def _spawn(self, connection: socket.socket, output: int) -> int:
         number = self._test.number
         job = WorkerJob(
-            folder=str(self._submission),
+            folder=str(self._folder),
             files=tuple(self._assignment.files),
             seed=test_seed(self._seed, f"{number} student"),
         )
         settings = Confinement(
             home=self._home,
-            submission=self._submission,
+            submission=self._folder,
             uid=self._zygote.uid,
             seconds=int(self._seconds) + 5,
         )
@@ -157,7 +161,7 @@ class Match:
 
         path = self._assignment.test_path(self._test, self._house)
         files = self._assignment.files
-        student = RemoteStudent(connection, self._submission, files, announce)
+        student = RemoteStudent(connection, self._folder, files, announce, self._submission)
         outcome = run_test(
             self._blank,
             lambda: load_case(path, self._test, self._house.root),

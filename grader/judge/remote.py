@@ -17,10 +17,12 @@ import mini_triton
 import torch
 
 from grader.judge import wire
+from grader.submission import Submission
 from grader.testing.problems import (
     KINDS,
     Crashed,
     Frame,
+    ImportFailed,
     MissingFile,
     StudentError,
     StudentProblem,
@@ -60,6 +62,7 @@ class RemoteStudent:
         folder: the folder with the submitted files.
         files: their names, the main file first.
         announce: told what is going on, for the message if time runs out.
+        submission: what kept files from being read, and which notebook cells lines came from.
 
     Attributes:
         calls: how many calls have been made.
@@ -71,11 +74,13 @@ class RemoteStudent:
         folder: Path,
         files: Sequence[str],
         announce: Callable[[str], None] = lambda doing: None,
+        submission: Submission | None = None,
     ) -> None:
         self._connection = connection
         self._folder = folder
         self._files = {Path(file).stem: file for file in files}
         self._announce = announce
+        self._submission = submission
         self._device = mini_triton.LocalDevice()
         self.calls = 0
 
@@ -142,7 +147,7 @@ class RemoteStudent:
                     value = message.value(message.header.get("value"))
                     return Call(name, value, Launches(tuple(r for r in records if r is not None)))
                 elif kind == "raised":
-                    raise _problem(message.header)
+                    raise self._problem(message.header)
                 else:
                     raise wire.ProtocolError(f"unknown message {str(kind)[:20]!r}")
         except wire.Disconnected as gone:
@@ -153,9 +158,29 @@ class RemoteStudent:
             ) from bad
 
     def _require_file(self, name: str) -> None:
+        """Raises what kept the file that `name` is in from being read."""
         module = name.rpartition(":")[0] or next(iter(self._files))
-        if not (self._folder / self._files[module]).is_file():
-            raise MissingFile(f"{self._files[module]} was not submitted")
+        file = self._files[module]
+        problem = self._submission.problem_of(file) if self._submission else None
+        if problem is not None and problem.kind == "import error":
+            raise ImportFailed(problem.message)
+        if problem is not None or not (self._folder / file).is_file():
+            raise MissingFile(problem.message if problem else f"{file} was not submitted")
+
+    def _problem(self, header: dict[str, Any]) -> StudentProblem:
+        """What the worker says went wrong: believed, since it only ever costs points."""
+        kind = KINDS.get(str(header.get("kind")), StudentError)
+        frames = []
+        raw = header.get("frames")
+        for entry in raw[:_MOST_FRAMES] if isinstance(raw, list) else []:
+            match entry:
+                case [str(file), int(line), str(function), str(text)]:
+                    cell = self._submission.cell_of(file, line) if self._submission else None
+                    if cell is not None:
+                        file, line = f"cell {cell[0]}", cell[1]
+                    parts = [clean(part, _LONGEST_LINE) for part in (file, function, text)]
+                    frames.append(Frame(parts[0], line, parts[1], parts[2]))
+        return kind(clean(header.get("message", ""), _LONGEST_MESSAGE), tuple(frames))
 
     def _launch(self, message: wire.Message) -> mini_triton.LaunchRecord | None:
         """Executes a launch and answers it; None if the kernel failed."""
@@ -215,17 +240,3 @@ def _checked_launch(message: wire.Message) -> mini_triton.Launch:
         if not (argument is None or type(argument) in (torch.Tensor, int, float, bool)):
             raise wire.ProtocolError(f"a launch has an argument of {type(argument).__name__}")
     return mini_triton.Launch(kernel, ttir, (grid[0], grid[1], grid[2]), args, names)
-
-
-def _problem(header: dict[str, Any]) -> StudentProblem:
-    """What the worker says went wrong: believed, since it only ever costs points."""
-    kind = KINDS.get(str(header.get("kind")), StudentError)
-    frames = []
-    raw = header.get("frames")
-    for entry in raw[:_MOST_FRAMES] if isinstance(raw, list) else []:
-        match entry:
-            case [str(file), int(line), str(function), str(text)]:
-                parts = (clean(part, _LONGEST_LINE) for part in (file, function, text))
-                shown_file, shown_function, shown_text = parts
-                frames.append(Frame(shown_file, line, shown_function, shown_text))
-    return kind(clean(header.get("message", ""), _LONGEST_MESSAGE), tuple(frames))

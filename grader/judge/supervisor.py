@@ -24,6 +24,7 @@ from grader.judge.match import Match
 from grader.judge.preload import preload
 from grader.judge.zygote import Zygote, ZygoteGone
 from grader.manifest import Assignment, Test
+from grader.submission import Submission, read
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report, empty_result
 
 #: Told of each result as it comes, with the report so far.
@@ -64,12 +65,10 @@ class Judge:
     def grade(
         self,
         assignment: Assignment,
-        folder: Path,
+        submission: Submission,
         *,
         seed: int | None = None,
         only: str | None = None,
-        notes: tuple[str, ...] = (),
-        problems: tuple[str, ...] = (),
         house: houses.House | None = None,
         listener: Listener = lambda result, report: None,
     ) -> GradeReport:
@@ -77,12 +76,9 @@ class Judge:
 
         Args:
             assignment: the assignment.
-            folder: where the declared files are, as far as they were submitted. Only these are
-                looked at.
+            submission: the submitted files, as `grader.submission.read` took them.
             seed: of the random inputs; None takes the assignment's.
             only: run the tests of this task only, and report no other.
-            notes: what was done to the submission to read it.
-            problems: what was wrong with it as a whole.
             house: the tree with the tests; None takes the one this package lies in.
             listener: told of each result as it comes.
 
@@ -95,26 +91,49 @@ class Judge:
         start = time.monotonic()
         seed = assignment.seed if seed is None else seed
         house = house or houses.here()
-        report = _of_task(empty_report(assignment, seed, "the test has not run"), only)
-        with _staged(assignment, folder, self.uid) as stage:
+        report = of_task(empty_report(assignment, seed, "the test has not run"), only)
+        with _staged(submission, self.uid) as stage:
             report = report.model_copy(
                 update={
-                    "notes": notes,
-                    "problems": problems,
+                    "notes": tuple(submission.notes),
+                    "problems": tuple(problem.message for problem in submission.problems),
                     "protections": isolation.protections(self.uid),
-                    "sources": _sources(stage / "submission", assignment),
+                    "sources": submitted_sources(submission),
                 }
             )
             for test in assignment.tests():
                 if only is not None and assignment.task_of(test).id != only:
                     continue
-                result = self._run(assignment, test, stage, seed, house)
+                result = self._run(assignment, submission, test, stage, seed, house)
                 report = report.with_result(result)
                 listener(result, report)
         return report.model_copy(update={"seconds": time.monotonic() - start})
 
+    def grade_path(
+        self,
+        assignment: Assignment,
+        path: Path,
+        *,
+        seed: int | None = None,
+        only: str | None = None,
+        house: houses.House | None = None,
+        listener: Listener = lambda result, report: None,
+    ) -> GradeReport:
+        """Reads a folder, zip, file or notebook, and grades it. See `grade`."""
+        with tempfile.TemporaryDirectory(prefix="bytewise-read-") as into:
+            submission = read(path, assignment, Path(into))
+            return self.grade(
+                assignment, submission, seed=seed, only=only, house=house, listener=listener
+            )
+
     def _run(
-        self, assignment: Assignment, test: Test, stage: Path, seed: int, house: houses.House
+        self,
+        assignment: Assignment,
+        submission: Submission,
+        test: Test,
+        stage: Path,
+        seed: int,
+        house: houses.House,
     ) -> TestResult:
         """One test; a fault of the machinery is a grader error of this test alone."""
         blank = empty_result(assignment, test, Verdict.GRADER_ERROR)
@@ -123,7 +142,8 @@ class Judge:
         if self.uid is not None:
             os.chown(home, self.uid, self.uid)
         try:
-            return Match(assignment, test, blank, stage, seed, house, self._zygote).play()
+            match = Match(assignment, submission, test, blank, stage, seed, house, self._zygote)
+            return match.play()
         except ZygoteGone:
             self._zygote.close()
             self._zygote = Zygote(self.uid)
@@ -136,7 +156,7 @@ class Judge:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def _of_task(report: GradeReport, only: str | None) -> GradeReport:
+def of_task(report: GradeReport, only: str | None) -> GradeReport:
     """The report with all tasks but one left out."""
     if only is None:
         return report
@@ -147,26 +167,24 @@ def _of_task(report: GradeReport, only: str | None) -> GradeReport:
 
 
 @contextlib.contextmanager
-def _staged(assignment: Assignment, folder: Path, uid: int | None) -> Iterator[Path]:
-    """A temporary folder with a copy of the declared files in `submission/`, for others to read."""
+def _staged(submission: Submission, uid: int | None) -> Iterator[Path]:
+    """A temporary folder with a copy of the submitted files in `submission/`, to be read only."""
     with tempfile.TemporaryDirectory(prefix="bytewise-", ignore_cleanup_errors=True) as name:
         stage = Path(name).resolve()
         copy = stage / "submission"
         copy.mkdir()
-        for file in assignment.files:
-            source = folder / file
-            if source.is_file() and not source.is_symlink():
-                (copy / file).write_bytes(source.read_bytes())
-                (copy / file).chmod(0o644)
+        for file in submission.files:
+            (copy / file).write_bytes((submission.folder / file).read_bytes())
+            (copy / file).chmod(0o644)
         # Student code reads its files as another user; it may list nothing on the way there.
         copy.chmod(0o755)
         stage.chmod(0o711 if uid is not None else 0o700)
         yield stage
 
 
-def _sources(folder: Path, assignment: Assignment) -> dict[str, str]:
-    texts = {}
-    for file in assignment.files:
-        with contextlib.suppress(OSError):
-            texts[file] = (folder / file).read_text(encoding="utf-8", errors="replace")
-    return texts
+def submitted_sources(submission: Submission) -> dict[str, str]:
+    """The submitted files' text by name, for the report's listing."""
+    return {
+        file: (submission.folder / file).read_text(encoding="utf-8", errors="replace")
+        for file in submission.files
+    }

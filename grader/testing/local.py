@@ -46,13 +46,18 @@ class LocalStudent:
     Args:
         folder: where the declared files are.
         files: their names, the main file first.
+
+    Attributes:
+        calls: how many calls have been made.
     """
 
     def __init__(self, folder: Path, files: Sequence[str]) -> None:
         self._code = SubmittedCode(folder, files)
+        self.calls = 0
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
+        self.calls += 1
         with _recorded() as device:
             value = run_call(self._code, name, args, kwargs)
         return Call(name, value, Launches(tuple(device.records)))
@@ -67,6 +72,7 @@ class LocalStudent:
         **kwargs: Any,
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
+        self.calls += 1
         with _recorded() as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
         return Call(name, value, Launches(tuple(device.records)))

@@ -71,7 +71,12 @@ class Student(Protocol):
     Both methods raise a `StudentProblem` for whatever student code does wrong, `Misuse` ("x was
     changed by rmsnorm_forward") included. Memory that student code allocates and does not write
     holds NaN.
+
+    Attributes:
+        calls: how many calls have been made: a test that makes none judges nothing.
     """
+
+    calls: int
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""

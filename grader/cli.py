@@ -1,0 +1,156 @@
+"""The command line: `python -m grader COMMAND`.
+
+One function a command; each imports what it needs when it runs, so that `--help` is quick.
+
+Exit status: 0 the command did its work (whatever the score), 2 it was not asked for properly, 3 the
+grader itself failed.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from grader.judge.supervisor import Listener
+    from grader.manifest import Assignment
+    from grader.verdict import GradeReport, TestResult
+
+GRADER_FAILED = 3
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def main() -> None:
+    """Grades submissions on what they compute and on the bytes they move."""
+
+
+@main.command()
+@click.argument("assignment")
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write results.json.")
+@click.option("--html", "html_path", type=click.Path(path_type=Path), help="Write an HTML report.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random inputs.")
+@click.option("--only", metavar="TASK", help="Run the tests of one task, e.g. 2.")
+@click.option("--in-process", is_flag=True, help="No isolation: for debugging, not for grades.")
+def grade(
+    assignment: str,
+    path: Path,
+    json_path: Path | None,
+    html_path: Path | None,
+    seed: int | None,
+    only: str | None,
+    in_process: bool,
+) -> None:
+    """Grade PATH (a folder, zip, Python file or notebook) as a submission of ASSIGNMENT."""
+    import grader.judge  # noqa: F401  (first: it sees to it that torch starts no threads)
+    from grader.report import gradescope, html, terminal
+    from grader.verdict import empty_report
+
+    loaded = _assignment(assignment)
+    if only is not None and only not in loaded.task_ids:
+        raise click.BadParameter(
+            f"no task {only!r}; there are {', '.join(loaded.task_ids)}", param_hint="--only"
+        )
+    console = _console()
+    if json_path is not None:
+        # Whatever happens from here on, there is a valid file that says how far it came.
+        first = empty_report(loaded, loaded.seed if seed is None else seed, "the test has not run")
+        gradescope.write(first, json_path)
+    with _Progress(console, loaded, json_path) as progress:
+        run = _in_process if in_process else _judged
+        report = run(loaded, path, seed, only, progress.listener)
+    if json_path is not None:
+        gradescope.write(report, json_path)
+    if html_path is not None:
+        html.write(report, html_path)
+    terminal.show(report, console)
+    if report.grader_errors:
+        numbers = ", ".join(test.number for test in report.grader_errors)
+        click.echo(f"the grader failed on {numbers}", err=True)
+        sys.exit(GRADER_FAILED)
+
+
+def _judged(
+    assignment: Assignment, path: Path, seed: int | None, only: str | None, listener: Listener
+) -> GradeReport:
+    from grader.judge.supervisor import Judge
+
+    with Judge() as judge:
+        return judge.grade_path(assignment, path, seed=seed, only=only, listener=listener)
+
+
+def _in_process(
+    assignment: Assignment, path: Path, seed: int | None, only: str | None, listener: Listener
+) -> GradeReport:
+    import tempfile
+
+    from grader.judge.inprocess import grade_in_process
+    from grader.submission import read
+
+    with tempfile.TemporaryDirectory(prefix="bytewise-") as into:
+        submission = read(path, assignment, Path(into) / "submission")
+        return grade_in_process(assignment, submission, seed=seed, only=only, listener=listener)
+
+
+def _assignment(name: str) -> Assignment:
+    """The manifest of an assignment; a name that is none is a mistake of the caller's."""
+    from grader import manifest
+    from grader.house import HouseError
+
+    try:
+        return manifest.load(name)
+    except HouseError as error:
+        raise click.BadParameter(str(error), param_hint="ASSIGNMENT") from None
+    except manifest.ManifestError as error:
+        click.echo(str(error), err=True)
+        sys.exit(GRADER_FAILED)
+
+
+def _console() -> Console:
+    """Standard output; wide enough for the tables when it is no terminal."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=140)
+
+
+class _Progress:
+    """Shows the tests as they end, on a terminal, and keeps results.json up to date."""
+
+    def __init__(self, console: Console, assignment: Assignment, json_path: Path | None) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+        # No refreshing thread: processes are forked while this is shown.
+        self._bar = Progress(
+            TextColumn("grading"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=True,
+            auto_refresh=False,
+            disable=not console.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=len(list(assignment.tests())))
+        self._json_path = json_path
+
+    def __enter__(self) -> _Progress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bar.stop()
+
+    def listener(self, result: TestResult, report: GradeReport) -> None:
+        """Called after each test."""
+        from grader.report import gradescope
+
+        description = f"{result.number} {result.verdict.value}"
+        self._bar.update(self._task, advance=1, description=description, refresh=True)
+        if self._json_path is not None:
+            gradescope.write(report, self._json_path)
