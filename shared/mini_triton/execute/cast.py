@@ -24,7 +24,8 @@ def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
     """`x` rounded once, to nearest even, to a float `dtype`."""
     if x.dtype == torch.float64 and dtype.itemsize < 4:
         if dtype == torch.float16:  # torch rounds twice here, by way of float32; numpy once
-            return torch.from_numpy(x.contiguous().numpy().astype(np.float16))
+            with np.errstate(over="ignore"):
+                return torch.from_numpy(x.contiguous().numpy().astype(np.float16))
         return rounded(_to_odd_float32(x), dtype)
     if dtype.itemsize == 1:
         limit = torch.finfo(dtype).max
@@ -65,18 +66,28 @@ def _signed_to_float(op: Op, x: Tensor) -> Tensor:
     dtype = op.types[0].dtype
     if x.dtype == torch.bool:  # a signed 1-bit integer: true is −1
         return -x.to(dtype)
-    if dtype.itemsize == 1:
-        return rounded(x.float(), dtype)
-    return rounded(x.double(), dtype) if dtype.itemsize < 4 else x.to(dtype)
+    if dtype.itemsize >= 4:
+        return x.to(dtype)
+    return rounded(torch.from_numpy(_odd_float64(x.numpy())), dtype)
 
 
 @pure("arith.uitofp")
 def _unsigned_to_float(op: Op, x: Tensor) -> Tensor:
     dtype = op.types[0].dtype
     wide = unsigned(x)
-    if dtype == torch.float32:
-        return torch.from_numpy(wide.astype(np.float32))
-    return rounded(torch.from_numpy(wide.astype(np.float64)), dtype)
+    if dtype.itemsize >= 4:
+        return torch.from_numpy(wide.astype(np.float32 if dtype.itemsize == 4 else np.float64))
+    return rounded(torch.from_numpy(_odd_float64(wide)), dtype)
+
+
+def _odd_float64(x: np.ndarray) -> np.ndarray:
+    """Integers → float64; what it cannot hold gets an odd last bit: rounding again is then safe."""
+    if x.dtype.itemsize < 8:
+        return x.astype(np.float64)
+    lost = (x & 0x7FF).astype(bool)
+    cut = ((x >> 11) | lost).astype(np.float64) * 2.0**11
+    small = (x < 2**53) & ((x > -(2**53)) if x.dtype.kind == "i" else True)
+    return np.where(small, x.astype(np.float64), cut)
 
 
 def _saturated(x: Tensor, low: int, high: int) -> Tensor:

@@ -1,8 +1,8 @@
 """`arith` and `math` on floats, in the operands' own precision.
 
-16-bit floats are computed in float32 and rounded to nearest even after every operation, which torch
-does. 8-bit floats go through float32 the same way. `divf` and `sqrt` are correctly rounded;
-Triton's GPU code may use faster ones, 1–2 ulp away, unless `div_rn` or `sqrt_rn` is asked for.
+16-bit floats are computed in float32 and rounded to nearest even after every operation, as torch
+does. 8-bit floats go through float32 the same way. `divf` and `sqrt` are correctly rounded; GPU
+code may use faster ones, 1–2 ulp away, unless `div_rn` or `sqrt_rn` is asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import torch
 
+from mini_triton.execute.cast import rounded
 from mini_triton.execute.registry import pure
 from mini_triton.ir.program import Op
 
@@ -29,17 +30,66 @@ def _register(name: str, compute: Callable[..., Tensor]) -> None:
         dtype = values[0].dtype
         if dtype in _EIGHT_BIT:
             result = compute(*(v.float() for v in values))
-            return result.to(dtype) if result.is_floating_point() else result
+            return rounded(result, dtype) if result.is_floating_point() else result
         return compute(*values)
 
     pure(name)(handler)
 
 
+def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """a + b as the rounded sum and its exact error (Knuth), float64."""
+    total = a + b
+    b_part = total - a
+    return total, (a - (total - b_part)) + (b - b_part)
+
+
+def _two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """a·b as the rounded product and its exact error (Dekker), float64."""
+
+    def halves(x: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = x * 134_217_729.0  # 2^27 + 1
+        high = scaled - (scaled - x)
+        return high, x - high
+
+    product = a * b
+    (a_high, a_low), (b_high, b_low) = halves(a), halves(b)
+    error = a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
+    return product, error
+
+
+def _rounded_to_odd(total: Tensor, error: Tensor) -> Tensor:
+    """`total + error` cut to float64 so that rounding it again gives what one rounding would.
+
+    `total` is the sum rounded to nearest; where that was not exact, the one of the two float64
+    around the true sum whose last bit is odd is taken.
+    """
+    inexact = torch.isfinite(total) & torch.isfinite(error) & (error != 0)
+    bits = total.view(torch.int64)
+    outward = (error > 0) == (total > 0)
+    odd = torch.where(bits & 1 == 1, bits, torch.where(outward, bits + 1, bits - 1))
+    return torch.where(inexact, odd.view(torch.float64), total)
+
+
 def _fused_multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
-    """One rounding for float32 and narrower: their products are exact in float64."""
-    if a.dtype == torch.float64:
-        return a * b + c
-    return (a.double() * b.double() + c.double()).to(a.dtype)
+    """a·b + c rounded once.
+
+    Products of float32 and narrower are exact in float64. For float64 itself the algorithm of Boldo
+    and Melquiond (2008), "Emulation of FMA and correctly rounded sums".
+    """
+    if a.dtype != torch.float64:
+        return rounded(_rounded_to_odd(*_two_sum(a.double() * b.double(), c.double())), a.dtype)
+    product, low = _two_product(a, b)
+    if not bool((torch.isfinite(product) & torch.isfinite(low)).all()):
+        low = torch.where(torch.isfinite(low), low, torch.zeros_like(low))
+    near, rest = _two_sum(c, low)
+    high, error = _two_sum(product, near)
+    total = high + _rounded_to_odd(*_two_sum(rest, error))
+    return torch.where(torch.isfinite(total), total, a * b + c)
+
+
+def _half_away_from_zero(x: Tensor) -> Tensor:
+    whole = torch.trunc(x)
+    return torch.where((x - whole).abs() >= 0.5, whole + torch.sign(x), whole)
 
 
 _HANDLERS: dict[str, Callable[..., Tensor]] = {
@@ -59,7 +109,7 @@ _HANDLERS: dict[str, Callable[..., Tensor]] = {
     "math.ceil": torch.ceil,
     "math.floor": torch.floor,
     "math.trunc": torch.trunc,
-    "math.round": torch.round,
+    "math.round": _half_away_from_zero,
     "math.roundeven": torch.round,
     "math.sqrt": torch.sqrt,
     "math.rsqrt": torch.rsqrt,

@@ -7,6 +7,7 @@ are always run as the tree, since each step must round.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -76,19 +77,24 @@ def _recognised(block: Block, tiles: list[Tensor]) -> Callable[[Tensor, int], Te
 
 
 def _tree(frame: Frame, block: Block, tiles: list[Tensor], axis: int) -> list[Tensor]:
-    """Combines the first half of the axis with the second until one element is left."""
-    size = tiles[0].shape[axis]  # a power of two: TTIR tiles are
+    """Combines the first half of the axis with the second until one element is left.
+
+    To the region its arguments are scalars, as those of a kernel are: so lanes stand where programs
+    stand, and part like programs if the region branches or loops.
+    """
+    shape = torch.broadcast_shapes(*(t.shape for t in tiles))
+    left = (*shape[:axis], *shape[axis + 1 :])
+    columns, size = math.prod(left), shape[axis]  # a power of two: TTIR tiles are
+    lanes = [t.expand(shape).movedim(axis, 0).reshape(-1) for t in tiles]
+    parts = any(op.regions or op.name == "tt.call" for op in block.ops)
+    programs = torch.arange(shape[0]).repeat_interleave(columns // shape[0])
     while size > 1:
-        half = size // 2
-        lower = [t.narrow(axis, 0, half) for t in tiles]
-        upper = [t.narrow(axis, half, half) for t in tiles]
-        for slot, value in zip(block.args, (*lower, *upper), strict=True):
-            frame[slot] = value
-        _, combined = frame.machine.run_block(frame, block)
-        tiles = [
-            lanes.expand(torch.broadcast_shapes(lanes.shape, lower[0].shape))
-            for lanes in map(dense, combined)
-            if isinstance(lanes, torch.Tensor)
-        ]
-        size = half
-    return [t.squeeze(axis) for t in tiles]
+        size //= 2
+        half = size * columns
+        inner = frame.child(programs.repeat(size)) if parts else frame
+        halves = [t.narrow(0, start, half) for start in (0, half) for t in lanes]
+        for slot, value in zip(block.args, halves, strict=True):
+            inner[slot] = value
+        _, combined = frame.machine.run_block(inner, block)
+        lanes = [v.expand(half) for v in map(dense, combined) if isinstance(v, torch.Tensor)]
+    return [t.reshape(left) for t in lanes]

@@ -1,0 +1,53 @@
+"""Exact comparison, and launches on the simulator or on a GPU.
+
+`BYTEWISE_TEST_DEVICE=cuda` runs the tests that launch through `run` on a real GPU, where the same
+expectations must hold: that is how the oracles of integers, floats and casts are themselves tested.
+"""
+
+import os
+
+import numpy as np
+import torch
+
+DEVICE = os.environ.get("BYTEWISE_TEST_DEVICE", "cpu")
+
+
+def run(kernel, *args, grid=(1,), **constants):
+    """Launches with tensors moved to the device under test and what was written moved back."""
+    moved = [a.to(DEVICE) if isinstance(a, torch.Tensor) else a for a in args]
+    kernel[grid](*moved, **constants)
+    if DEVICE != "cpu":
+        for mine, theirs in zip(args, moved, strict=True):
+            if isinstance(mine, torch.Tensor):
+                mine.copy_(theirs)
+
+
+def assert_same(actual, expected, name="result"):
+    """Same dtype, shape and value everywhere; NaN equals NaN, and −0 equals 0."""
+    actual, expected = (
+        torch.from_numpy(t) if isinstance(t, np.ndarray) else t for t in (actual, expected)
+    )
+    assert actual.dtype == expected.dtype, f"{name}: {actual.dtype}, expected {expected.dtype}"
+    assert actual.shape == expected.shape, f"{name}: {actual.shape}, expected {expected.shape}"
+    if actual.dtype.is_floating_point and actual.dtype.itemsize == 1:
+        actual, expected = actual.float(), expected.float()
+    same = actual == expected
+    if actual.dtype.is_floating_point:
+        same |= torch.isnan(actual) & torch.isnan(expected)
+    if not same.all():
+        first = tuple((~same).nonzero()[0].tolist())
+        raise AssertionError(
+            f"{name}: {int((~same).sum())} of {same.numel()} differ, first at {first}: "
+            f"{actual[first].item()!r}, expected {expected[first].item()!r}"
+        )
+
+
+def normal(*shape, seed=0, dtype=torch.float32):
+    """Standard normal values from a seed."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def integers(*shape, low, high, seed=0, dtype=torch.int32):
+    """Integers in [low, high) from a seed."""
+    make = torch.Generator().manual_seed(seed)
+    return torch.randint(low, high, shape, generator=make, dtype=torch.int64).to(dtype)
