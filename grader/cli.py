@@ -154,3 +154,59 @@ class _Progress:
         self._bar.update(self._task, advance=1, description=description, refresh=True)
         if self._json_path is not None:
             gradescope.write(report, self._json_path)
+
+
+@main.command()
+@click.argument("assignment")
+def demo(assignment: str) -> None:
+    """Grade the reference solution and the untouched starter of ASSIGNMENT."""
+    import grader.judge  # noqa: F401  (first: it sees to it that torch starts no threads)
+    from grader import house
+    from grader.report import terminal
+
+    loaded = _assignment(assignment)
+    console = _console()
+    failed = False
+    for title, path in (
+        ("The reference solution", house.solution(assignment)),
+        ("The untouched starter", house.starter(assignment)),
+    ):
+        console.rule(f"{title}: {house.here().relative(path)}")
+        with _Progress(console, loaded, None) as progress:
+            report = _judged(loaded, path, None, None, progress.listener)
+        terminal.show(report, console)
+        failed |= bool(report.grader_errors)
+    if failed:
+        sys.exit(GRADER_FAILED)
+
+
+@main.command()
+@click.argument("assignments", nargs=-1, metavar="[ASSIGNMENT]...")
+def solutions(assignments: tuple[str, ...]) -> None:
+    """Regenerate what is derived from solutions: starter/ and the golden tables."""
+    from grader import house
+    from grader.authoring import AuthoringError
+    from grader.authoring.check import regenerate
+
+    try:
+        regenerate([_assignment(name).name for name in assignments or house.names()], _console())
+    except AuthoringError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@main.command()
+@click.argument("assignments", nargs=-1, metavar="[ASSIGNMENT]...")
+def check(assignments: tuple[str, ...]) -> None:
+    """Prove that nothing has drifted and that solution, starter and variants are judged rightly."""
+    from grader import house
+    from grader.authoring import AuthoringError
+    from grader.authoring.check import check as run_checks
+
+    try:
+        fine = run_checks(
+            [_assignment(name).name for name in assignments or house.names()], _console()
+        )
+    except AuthoringError as error:
+        raise click.ClickException(str(error)) from None
+    if not fine:
+        sys.exit(1)

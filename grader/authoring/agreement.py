@@ -1,0 +1,78 @@
+"""Do the tests and the manifest say the same? Every test is listed, and listed as it calls itself.
+
+Points and visibility live in `assignment.toml`; the decorators on the tests repeat them for the TA
+who reads the test file. Here is the proof that they agree, and that no test is left out of the
+manifest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from grader import house as houses
+from grader.house import House
+from grader.manifest import Assignment, Test
+from grader.testing import AssignmentTestCase
+
+
+def disagreements(assignment: Assignment, house: House | None = None) -> list[str]:
+    """What differs between manifest and test files, a line each; none if they agree."""
+    house = house or houses.here()
+    listed = {(test.hidden, test.file, test.case, test.method): test for test in assignment.tests()}
+    folders = {False: house.public(assignment.name), True: house.hidden(assignment.name)}
+    lines: list[str] = []
+    found = set()
+    for hidden, folder in folders.items():
+        for path in sorted(folder.glob("test_*.py")):
+            for case, method in _tests(_imported(path, house.root)):
+                key = (hidden, path.name, case.__name__, method)
+                found.add(key)
+                where = f"{house.relative(path)}::{case.__name__}::{method}"
+                if key in listed:
+                    lines += _decorators(where, getattr(case, method), listed[key])
+                else:
+                    lines.append(f"{where} is not in assignment.toml, so it is worth nothing")
+    for key, test in listed.items():
+        if key not in found:
+            lines.append(f"assignment.toml lists {test.number}, {test.reference}: no such test")
+    return lines
+
+
+def _decorators(where: str, method: object, test: Test) -> Iterator[str]:
+    """The decorators of one test against its entry in the manifest."""
+    said = {
+        "number": getattr(method, "__number__", None),
+        "weight": getattr(method, "__weight__", None),
+        "visibility": getattr(method, "__visibility__", "visible"),
+    }
+    entry = {"number": test.number, "weight": test.points, "visibility": test.visibility}
+    for key, expected in entry.items():
+        if said[key] != expected:
+            yield f"{where}: @{key} is {said[key]!r}, in assignment.toml it is {expected!r}"
+
+
+def _tests(module: ModuleType) -> Iterator[tuple[type[AssignmentTestCase], str]]:
+    for value in vars(module).values():
+        if isinstance(value, type) and issubclass(value, AssignmentTestCase):
+            if value.__module__ != module.__name__:
+                continue
+            for name in sorted(vars(value)):
+                if name.startswith("test"):
+                    yield value, name
+
+
+def _imported(path: Path, root: Path) -> ModuleType:
+    """A test file as a module; it may import from the root, as the judge allows."""
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = f"agreement_of_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,102 @@
+"""Does grading judge rightly? The solution, the starter and every variant, through the real grader.
+
+A right program keeps every point, an untouched stub earns none and is called *not started*, and a
+wrong one loses points at exactly the tasks that it breaks.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+import grader.judge  # noqa: F401  (first: it sees to it that torch starts no threads)
+from grader import house as houses
+from grader import manifest
+from grader.authoring import golden, overlay
+from grader.judge.supervisor import Judge
+from grader.manifest import Assignment
+from grader.verdict import GradeReport, Verdict
+
+
+@dataclass(frozen=True)
+class Case:
+    """A submission and what grading must find.
+
+    Attributes:
+        name: for people.
+        path: the submitted folder.
+        breaks: the tasks that must lose points; None if no task may start at all.
+    """
+
+    name: str
+    path: Path
+    breaks: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What grading a case found: nothing wrong if `faults` is empty."""
+
+    case: str
+    points: str
+    faults: list[str]
+    counts: golden.Table | None = None
+
+
+def graded_solution(assignment: Assignment) -> GradeReport:
+    """The solution's report."""
+    with Judge() as judge:
+        return judge.grade_path(assignment, houses.solution(assignment.name))
+
+
+def judge_all(assignment: Assignment, jobs: int | None = None) -> Iterator[Finding]:
+    """Grades solution, starter and variants, as many at once as there are cores."""
+    with tempfile.TemporaryDirectory(prefix="bytewise-check-") as folder:
+        cases = list(_cases(assignment, Path(folder)))
+        # Spawned, not forked: a judge must be made where no test or solution was ever loaded.
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs or os.cpu_count(), mp_context=context) as pool:
+            waiting = [pool.submit(_judge, assignment.name, case) for case in cases]
+            for done in as_completed(waiting):
+                yield done.result()
+
+
+def _cases(assignment: Assignment, folder: Path) -> Iterator[Case]:
+    yield Case("solution", houses.solution(assignment.name))
+    yield Case("starter", houses.starter(assignment.name), breaks=None)
+    for variant in overlay.variants(assignment):
+        path = folder / variant.name
+        overlay.write(assignment, variant, path)
+        yield Case(variant.name, path, variant.breaks)
+
+
+def _judge(name: str, case: Case) -> Finding:
+    """Grades one case in a process of its own."""
+    assignment = manifest.load(name)
+    with Judge() as judge:
+        report = judge.grade_path(assignment, case.path)
+    faults = list(_faults(report, case))
+    counts = golden.table(report) if case.name == "solution" else None
+    return Finding(case.name, f"{report.points:g} / {report.max_points:g}", faults, counts)
+
+
+def _faults(report: GradeReport, case: Case) -> Iterator[str]:
+    for test in report.grader_errors:
+        yield f"test {test.number}: the grader failed: {test.message}"
+    if case.breaks is None:
+        for test in report.tests:
+            if test.verdict is not Verdict.NOT_STARTED or test.points:
+                yield f"{test.number} is {test.verdict}, should be not started: {test.message}"
+        return
+    for task in report.tasks:
+        lost = task.points < task.max_points
+        if lost and task.id not in case.breaks:
+            test = next(t for t in task.tests if not t.passed)
+            yield f"task {task.id} loses points: {test.number} {test.verdict}: {test.message}"
+        if not lost and task.id in case.breaks:
+            yield f"task {task.id} keeps all of its {task.max_points:g} points, but it is broken"
