@@ -1,0 +1,295 @@
+"""Makes whole files of variants: solutions with a few definitions replaced.
+
+A variant proves the tests. `wrong_*.py` has one defect, and must lose points at exactly the tasks
+that its docstring names; `right_*.py` does it otherwise than the solution, and must lose none.
+
+    \"\"\"The forward kernel uses 1e-5, whatever ε it is given.
+
+    breaks: 1, 3
+    \"\"\"
+
+A variant holds nothing but the top-level definitions in which it differs from the solution, and the
+imports that these need. They are spliced in, so that a variant follows every other change of the
+solution, and cannot become an old copy of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader import house as houses
+from grader.authoring.markers import AuthoringError
+from grader.house import House
+from grader.manifest import Assignment
+
+_BREAKS = re.compile(r"^breaks:(?P<tasks>.*)$", re.MULTILINE)
+_TASK = re.compile(r"\d+(\.\d+)*")
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
+_Import = ast.Import | ast.ImportFrom
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A variant, as its docstring describes it.
+
+    Attributes:
+        name: of its file, without the suffix: `wrong_eps_ignored`.
+        path: of its file.
+        says: the first paragraph of its docstring, on one line.
+        breaks: the ids of the tasks that must lose points; empty for a right one.
+    """
+
+    name: str
+    path: Path
+    says: str
+    breaks: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        """Whether it must keep full marks."""
+        return not self.breaks
+
+
+def variants(assignment: Assignment, house: House | None = None) -> list[Variant]:
+    """The variants of an assignment: the right ones, then the wrong ones, by name.
+
+    Raises:
+        AuthoringError: a file that is neither, or a docstring that is not as it must be.
+    """
+    house = house or houses.here()
+    folder = house.variants(assignment.name)
+    found = []
+    for path in sorted(folder.glob("*")):
+        if path.name == "__pycache__":
+            continue
+        if not re.fullmatch(r"(right|wrong)_[a-z0-9_]+\.py", path.name):
+            what = "is neither a right_*.py nor a wrong_*.py; rename or remove it"
+            raise AuthoringError(house.relative(path), 1, what)
+        found.append(describe(path, assignment.task_ids, house.relative(path)))
+    return found
+
+
+def describe(
+    path: Path, task_ids: Collection[str] | None = None, shown: str | None = None
+) -> Variant:
+    """Reads what a variant says of itself.
+
+    Args:
+        path: of its file, `right_*.py` or `wrong_*.py`.
+        task_ids: those that there are, if that is to be checked.
+        shown: what errors call the file.
+
+    Raises:
+        AuthoringError: no docstring; a wrong one that does not say what it breaks, a right one that
+            does; a task that does not exist, or twice.
+    """
+    shown = shown or path.name
+    tree = _parse(path.read_text(encoding="utf-8"), shown)
+    docstring = ast.get_docstring(tree)
+    if not docstring:
+        raise AuthoringError(shown, 1, "has no docstring; say in it what this variant does")
+    lines = _BREAKS.findall(docstring)
+    wrong = path.name.startswith("wrong_")
+    if wrong and len(lines) != 1:
+        what = f"has {len(lines) or 'no'} lines `breaks: 1, 3` in its docstring"
+        raise AuthoringError(shown, 1, f"{what}; name the tasks that must lose points in one")
+    if not wrong and lines:
+        what = "is a right one, which breaks nothing, but its docstring has a line `breaks:`"
+        raise AuthoringError(shown, 1, f"{what}; remove the line, or call the file wrong_…")
+    breaks = tuple(task.strip() for task in lines[0].split(",")) if wrong else ()
+    for task in breaks:
+        if not _TASK.fullmatch(task):
+            what = f"{task!r} in `breaks:` is not a task; write ids with commas: `breaks: 1, 3`"
+            raise AuthoringError(shown, 1, what)
+        if task_ids is not None and task not in task_ids:
+            what = f"there is no task {task!r}; the manifest has {', '.join(task_ids)}"
+            raise AuthoringError(shown, 1, what)
+        if breaks.count(task) > 1:
+            raise AuthoringError(shown, 1, f"`breaks:` names task {task} twice; name it once")
+    says = " ".join(docstring.partition("\n\n")[0].split())
+    if _BREAKS.match(says):
+        raise AuthoringError(shown, 1, "its docstring does not say what it does; begin with that")
+    return Variant(path.stem, path, says, breaks)
+
+
+def overlay(
+    solution_source: str,
+    variant_source: str,
+    solution_file: str = "solution",
+    variant_file: str = "variant",
+) -> str:
+    """The solution with the variant's definitions in place of its own of the same name.
+
+    Functions (with their decorators), classes and assignments at top level are replaced. Those that
+    are new are inserted before the first that is replaced, new imports behind the solution's.
+
+    Args:
+        solution_source: its text.
+        variant_source: its text.
+        solution_file: what errors call it.
+        variant_file: what errors call it.
+
+    Raises:
+        AuthoringError: the variant has something else at top level, replaces nothing, or only by
+            the same; defines a name twice, or imports another thing under a name of the solution's.
+    """
+    solution = _parse(solution_source, solution_file)
+    variant = _parse(variant_source, variant_file)
+    variant_lines = variant_source.split("\n")
+    lines = solution_source.split("\n")
+
+    theirs = dict(_definitions(solution, solution_file, strict=False))
+    inserted: list[str] = []  # definitions
+    replaced: list[tuple[_Definition, list[str]]] = []
+    same = True
+    for names, ours in _definitions(variant, variant_file, strict=True):
+        text = variant_lines[_start(ours) - 1 : ours.end_lineno]
+        old = theirs.get(names)
+        if old is not None:
+            replaced.append((old, text))
+            same = same and _code(old) == _code(ours)
+            continue
+        for name in names:
+            if any(name in others for others in theirs):
+                what = f"{name!r} is assigned together with other names in {solution_file}"
+                raise AuthoringError(variant_file, ours.lineno, f"{what}; assign the same together")
+        inserted += [*text, "", ""]
+    if not replaced or same:
+        what = "replaces nothing" if not replaced else "replaces definitions just by the same ones"
+        has = ", ".join(sorted(name for names in theirs for name in names))
+        raise AuthoringError(variant_file, 1, f"{what} of {solution_file}, which has {has}")
+
+    last_import = max(
+        (stmt.end_lineno or 0 for stmt in solution.body if isinstance(stmt, _Import)),
+        default=_docstring_end(solution),
+    )
+    imports = _new_imports(solution, variant, solution_file, variant_file)
+    first = min(_start(old) for old, _ in replaced)
+    if first <= last_import:
+        what = f"{solution_file} has an import behind line {first}, which this replaces"
+        raise AuthoringError(variant_file, 1, f"{what}; put the solution's imports first")
+    edits = [(_start(old), _end(old, lines), text) for old, text in replaced]
+    edits.append((first, first - 1, inserted))
+    edits.append((last_import + 1, last_import, imports))
+    # From the end on, so that what is edited does not move what is still to be; at the same line,
+    # what is replaced before what is inserted there.
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+        lines[start - 1 : end] = text
+    return "\n".join(lines)
+
+
+def _parse(source: str, file: str) -> ast.Module:
+    try:
+        return ast.parse(source, file)
+    except SyntaxError as error:
+        raise AuthoringError(file, error.lineno or 1, f"is not Python: {error.msg}") from None
+
+
+def _definitions(
+    tree: ast.Module, file: str, *, strict: bool
+) -> Iterator[tuple[frozenset[str], _Definition]]:
+    """The top-level definitions, by the names that they bind. `strict` refuses all else."""
+    seen: set[str] = set()
+    for index, stmt in enumerate(tree.body):
+        names = _names(stmt) if isinstance(stmt, _Definition) else None
+        if isinstance(stmt, _Definition) and names:
+            if strict and (twice := seen & names):
+                what = f"{min(twice)!r} is defined twice"
+                raise AuthoringError(file, stmt.lineno, f"{what}; define it once")
+            seen |= names
+            yield names, stmt
+        elif strict and not isinstance(stmt, _Import) and not (index == 0 and _is_string(stmt)):
+            raise AuthoringError(
+                file,
+                stmt.lineno,
+                "is neither an import nor the definition of a function, a class or a name; a "
+                "variant has nothing else at its top level",
+            )
+
+
+def _names(stmt: _Definition) -> frozenset[str] | None:
+    """The names that a definition binds; None if it binds something else, as `a[0] = 1` does."""
+    if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return frozenset({stmt.name})
+    targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+    names = set()
+    for target in targets:
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        for part in parts:
+            if not isinstance(part, ast.Name):
+                return None
+            names.add(part.id)
+    return frozenset(names)
+
+
+def _is_string(stmt: ast.stmt) -> bool:
+    return (
+        isinstance(stmt, ast.Expr)
+        and isinstance(stmt.value, ast.Constant)
+        and isinstance(stmt.value.value, str)
+    )
+
+
+def _docstring_end(tree: ast.Module) -> int:
+    return tree.body[0].end_lineno or 0 if tree.body and _is_string(tree.body[0]) else 0
+
+
+def _start(stmt: _Definition) -> int:
+    decorators = getattr(stmt, "decorator_list", [])
+    return min([stmt.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _end(stmt: _Definition, lines: list[str]) -> int:
+    """The last line of a definition, with the comments that end its body, as END SOLUTION does."""
+    end = stmt.end_lineno or stmt.lineno
+    while end < len(lines) and re.match(r"\s+#", lines[end]):
+        end += 1
+    return end
+
+
+def _code(stmt: ast.stmt) -> str:
+    """What a definition does, for comparison: its syntax tree without docstrings."""
+    stmt = copy.deepcopy(stmt)
+    for node in ast.walk(stmt):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and _is_string(
+            node.body[0]
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(stmt)
+
+
+def _new_imports(
+    solution: ast.Module, variant: ast.Module, solution_file: str, variant_file: str
+) -> list[str]:
+    """The variant's imports that the solution does not have, one a line."""
+    have = {name: line for name, line, _ in _imported(solution)}
+    new = []
+    for name, line, number in _imported(variant):
+        if have.get(name, line) != line:
+            what = f"imports {name!r} by `{line}`, but {solution_file} by `{have[name]}`"
+            raise AuthoringError(variant_file, number, f"{what}; use another name")
+        if line.startswith("from __future__") and name not in have:
+            what = f"`{line}` holds for a whole file, but {solution_file} does not have it"
+            raise AuthoringError(variant_file, number, f"{what}; do without")
+        if name not in have and line not in new:
+            new.append(line)
+    return new
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[str, str, int]]:
+    """Of each name imported at top level: the name, the import as a line, the line's number."""
+    for stmt in tree.body:
+        if isinstance(stmt, _Import):
+            for alias in stmt.names:
+                name = alias.asname or alias.name
+                if isinstance(stmt, ast.Import):
+                    one: ast.stmt = ast.Import([alias])
+                else:
+                    one = ast.ImportFrom(stmt.module, [alias], stmt.level)
+                yield name, ast.unparse(one), stmt.lineno
