@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.errors import BadProgram, UnsupportedOp
-from mini_triton.execute.affine import Affine, constant, per_program
+from mini_triton.errors import BadProgram, KernelError
+from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
@@ -67,7 +67,7 @@ def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
     lower, upper, step = (_bound(frame, op, slot) for slot in op.operands[:3])
     carried = [frame[slot] for slot in op.operands[3:]]
     block = op.regions[0].entry
-    trips = _trips(lower, upper, step)
+    trips = _trips(frame, op, lower, upper, step)
     if isinstance(trips, int):
         return tuple(_iterate(frame, block, carried, lower, step, range(trips)))
     pieces: list[tuple[Tensor, list[Value]]] = []
@@ -86,15 +86,34 @@ def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
 
 def _bound(frame: Frame, op: Op, slot: int) -> Affine:
     value = frame[slot]
-    bound = value if isinstance(value, Affine) else per_program(frame.tensor(slot))
-    if bound is None:
-        raise UnsupportedOp(f"{op.where}: a loop over {frame.tensor(slot).dtype} is not supported")
-    return bound
+    if isinstance(value, Affine):
+        return value
+    lanes = frame.tensor(slot)
+    bound = per_program(lanes.to(torch.int64))
+    assert bound is not None
+    return bound.with_dtype(lanes.dtype)
 
 
-def _trips(lower: Affine, upper: Affine, step: Affine) -> int | Tensor:
-    """How often each program runs the body: one number, or (P,) where programs differ."""
+def _trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine) -> int | Tensor:
+    """How often each program runs the body: one number, or (P,) where programs differ.
+
+    The body runs while the counter is below the upper bound, so a step that is not positive makes
+    no trip or endless ones; the latter raise `KernelError`.
+    """
     first, last, stride = lower.base, upper.base, step.base
+    if step.low <= 0:
+        stride = torch.as_tensor(stride)
+        endless = (stride <= 0) & torch.as_tensor(first < last)
+        if endless.any():
+            at = int(endless.expand(frame.count).nonzero()[0])
+            found = int(stride.expand(frame.count)[at])
+            program = frame.machine.program_id(int(frame.programs[at]))
+            raise KernelError(
+                f"{op.where}: kernel {frame.machine.kernel}, program {program}: the loop's step is "
+                f"{found}, so that it would never end. No memory was changed; make the step "
+                "positive."
+            )
+        stride = stride.clamp(min=1)
     if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):
         return len(range(first, last, stride))
     span = torch.as_tensor(last - first)
@@ -110,7 +129,8 @@ def _iterate(
     """Runs the body for the given iteration numbers; returns the carried values after them."""
     for k in trips:
         counter = lower.plus(step.times(k))
-        frame[block.args[0]] = counter.fits() or counter.dense
+        formula = counter.fits() if counter.dtype in INDEX_DTYPES else None
+        frame[block.args[0]] = formula or counter.dense
         for slot, value in zip(block.args[1:], carried, strict=True):
             frame[slot] = value
         _, carried = frame.machine.run_block(frame, block)

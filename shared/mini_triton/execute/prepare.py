@@ -82,9 +82,11 @@ def _bind(op: Op, kernel: str) -> None:
     if op.name in TERMINATORS:
         return
     op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
-    if not (op.framed or op.lazy or op.pure):
+    unsigned_loop = op.name == "scf.for" and op.attrs.get("unsigned")
+    if unsigned_loop or not (op.framed or op.lazy or op.pure):
+        name = f"{op.name} unsigned" if unsigned_loop else op.name
         raise UnsupportedOp(
-            f"{op.where}: kernel {kernel} uses {op.name}, which the simulator does not have. "
+            f"{op.where}: kernel {kernel} uses {name}, which the simulator does not have. "
             "Nothing was run; write this line with other operations."
         )
 

@@ -372,6 +372,8 @@ class _Parser:
         """Fills in the result types that the printed form leaves to be inferred."""
         if results is None:
             results = _inferred_results(name, types)
+        elif name == "tt.split":  # printed once for its two results
+            results = results * 2
         op = Op(
             name,
             tuple(operands),
