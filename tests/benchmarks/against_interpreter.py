@@ -86,7 +86,8 @@ def main() -> None:
         f"{statistics.geometric_mean(speedups):.0f}×",
         f"{statistics.geometric_mean(slowdowns):.1f}×",
     )
-    Console().print(table)
+    console = Console()
+    (console if console.is_terminal else Console(width=120)).print(table)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from mini_triton.launch import Launch
 
 #: Elements of the largest tile over the programs of a chunk. A float32 tile then takes 1 MiB: small
 #: enough for a core's L2 cache, large enough that an operation costs more than starting it.
-#: (`make bench`, with 2¹⁵ to 2¹⁹: 2¹⁸ was fastest or within a tenth of it for seven kernels of eight.)
+#: (`make bench` with 2¹⁵ to 2¹⁹: 2¹⁸ is within a fifth of the fastest for most kernels there.)
 CHUNK_ELEMENTS = 1 << 18
 #: The hardware's limits of a grid.
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
