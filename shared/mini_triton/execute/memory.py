@@ -90,7 +90,7 @@ def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Te
         if mask is None and found.within(flat.numel()):
             return _gathered(found, flat, copy=buffer.stored_to)
         if mask is not None:
-            count = leading_lanes(mask)
+            count = leading_lanes(mask) if mask.ndim > 1 else None
             if count is not None and found.first(count).within(flat.numel()):
                 view = _gathered(found.first(count), flat, copy=False)
                 return _read_leading(view, count, mask, other)
