@@ -210,7 +210,13 @@ def _describe(
 ) -> str:
     program = frame.machine.program_id(int(frame.programs[position[0]]))
     lane = f", lane {position[1:]} of the tile" if len(position) > 1 else ""
-    where = "before its first" if offset < 0 else "after its last"
+    where = (
+        f"which is empty: shape {buffer.shape}"
+        if numel == 0
+        else f"{'before its first' if offset < 0 else 'after its last'} element: shape "
+        f"{buffer.shape}, strides {buffer.stride}, so that its pointer reaches elements 0 to "
+        f"{numel - 1}"
+    )
     masked = len(op.operands) > (2 if op.name == "tt.store" else 1)
     hint = (
         "the mask lets this lane through: compare it with the tensor's sizes and strides"
@@ -219,9 +225,7 @@ def _describe(
     )
     return (
         f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element "
-        f"{offset} of {buffer.name}, {where} element: shape {buffer.shape}, strides "
-        f"{buffer.stride}, so that its pointer reaches elements 0 to {numel - 1}. No memory was "
-        f"changed; {hint}."
+        f"{offset} of {buffer.name}, {where}. No memory was changed; {hint}."
     )
 
 
