@@ -87,14 +87,14 @@ def check_arguments(
             raise ValueError(f"{name} {shape} is on {tensor.device}, but x is on {x.device}")
 
 
-def warps_for(block: int) -> int:
-    """Warps for a program that holds rows of `block` elements in registers; a power of two.
+def warps_for(block: int, rows: int) -> int:
+    """Warps for a program that holds `rows` rows of `block` elements at a time; a power of two.
 
-    A row is spread over the program's threads, 32 a warp: at 512 elements a warp, each thread holds
-    16. The persistent backward holds four rows at a time (x, dy, g, dg), 64 registers a thread, and
-    that is what a thread can have when a program is as large as it may be, 32 warps (N = 16384).
+    Rows lie in registers, spread over the program's threads, 32 a warp. As many warps are taken as
+    leave each thread 64 registers for them: that is what a thread can have if a program is as large
+    as it may be, 32 warps. Fewer would spill registers to memory; more would have too little to do.
     """
-    return min(max(block // 512, 1), 32)
+    return min(max(triton.next_power_of_2(block * rows // (32 * 64)), 1), 32)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def rmsnorm_forward(
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     r = torch.empty((M,), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(N)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=2)  # x, g
     rmsnorm_fwd_kernel[(M,)](x, g, y, r, N, x.stride(0), eps, BLOCK=block, num_warps=warps)
     return y, r
     # END SOLUTION
@@ -222,7 +222,7 @@ def rmsnorm_backward(
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     dg_partial = torch.empty((M, N), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(N)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=3)  # x, g, dy
     rmsnorm_bwd_kernel[(M,)](
         x, g, r, dy, dx, dg_partial, N, x.stride(0), dy.stride(0), BLOCK=block, num_warps=warps
     )
@@ -357,7 +357,7 @@ def rmsnorm_backward_persistent(
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     dg_partial = torch.empty((programs, N), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(N)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=4)  # x, g, dy, dg
     rmsnorm_bwd_persistent_kernel[(programs,)](
         x, g, r, dy, dx, dg_partial, M, N, x.stride(0), dy.stride(0), BLOCK=block, num_warps=warps
     )

@@ -39,7 +39,7 @@ def rmsnorm_backward(
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     dg_partial = torch.zeros((1, N), dtype=torch.float32, device=x.device)
     block = triton.next_power_of_2(N)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=3)  # x, g, dy
     rmsnorm_bwd_kernel[(M,)](
         x, g, r, dy, dx, dg_partial, N, x.stride(0), dy.stride(0), BLOCK=block, num_warps=warps
     )

@@ -15,6 +15,6 @@ def rmsnorm_forward(
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     r = torch.empty((M,), dtype=x.dtype, device=x.device)  # wrong: float32 always
     block = triton.next_power_of_2(N)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=2)  # x, g
     rmsnorm_fwd_kernel[(M,)](x, g, y, r, N, x.stride(0), eps, BLOCK=block, num_warps=warps)
     return y, r

@@ -36,6 +36,6 @@ def rmsnorm_forward(
     y = torch.empty((M, N), dtype=x.dtype, device=x.device)
     r = torch.empty((M,), dtype=torch.float32, device=x.device)
     block = min(triton.next_power_of_2(N), 1024)
-    warps = warps_for(block)
+    warps = warps_for(block, rows=2)  # x, g
     rmsnorm_fwd_kernel[(M,)](x, g, y, r, N, x.stride(0), eps, BLOCK=block, num_warps=warps)
     return y, r
