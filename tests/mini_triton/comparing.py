@@ -4,6 +4,7 @@
 expectations must hold: that is how the oracles of integers, floats and casts are themselves tested.
 """
 
+import inspect
 import os
 
 import numpy as np
@@ -51,3 +52,10 @@ def integers(*shape, low, high, seed=0, dtype=torch.int32):
     """Integers in [low, high) from a seed."""
     make = torch.Generator().manual_seed(seed)
     return torch.randint(low, high, shape, generator=make, dtype=torch.int64).to(dtype)
+
+
+def line_of(kernel, text):
+    """file:line of the only source line of a jit function that holds `text`."""
+    source, first = inspect.getsourcelines(kernel.fn)
+    (offset,) = (n for n, line in enumerate(source) if text in line)
+    return f"{inspect.getsourcefile(kernel.fn)}:{first + offset}"

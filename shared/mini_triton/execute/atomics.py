@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mini_triton.execute.memory import _active, check_bounds, expand_all
+from mini_triton.execute.memory import _active, _by_buffer, check_bounds, expand_all
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
@@ -45,60 +45,89 @@ _UPDATE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 def _read_modify_write(frame: Frame, op: Op) -> Tensor | None:
     kind = op.keywords[0]
     mask = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
-    operands = _Lanes(frame, op, mask)
-    (value,) = operands.flattened(frame.tensor(op.operands[1]))
-    if kind in ("add", "fadd") and not op.used and operands.flat.dtype.itemsize >= 4:
-        np.add.at(operands.flat.numpy(), operands.index.numpy(), value.numpy())
-        return None
-    update = _UPDATE[kind]
-    old = _in_rounds(operands.flat, operands.index, lambda now, lane: update(now, value[lane]))
-    return operands.restored(old) if op.used else None
+    operand = frame.tensor(op.operands[1])
+
+    def apply(lanes: _Lanes) -> Tensor | None:
+        value = lanes.flattened(operand)
+        if kind in ("add", "fadd") and not op.used and lanes.flat.dtype.itemsize >= 4:
+            np.add.at(lanes.flat.numpy(), lanes.index.numpy(), value.numpy())
+            return None
+        update = _UPDATE[kind]
+        return _in_rounds(lanes.flat, lanes.index, lambda now, at: update(now, value[at]))
+
+    return _apply(frame, op, mask, apply)
 
 
 @framed("tt.atomic_cas")
 def _compare_and_swap(frame: Frame, op: Op) -> Tensor | None:
-    operands = _Lanes(frame, op, None)
-    expected, value = operands.flattened(frame.tensor(op.operands[1]), frame.tensor(op.operands[2]))
-    old = _in_rounds(
-        operands.flat,
-        operands.index,
-        lambda now, lane: torch.where(now == expected[lane], value[lane], now),
-    )
-    return operands.restored(old) if op.used else None
+    operands = [frame.tensor(slot) for slot in op.operands[1:3]]
+
+    def apply(lanes: _Lanes) -> Tensor:
+        expected, value = (lanes.flattened(operand) for operand in operands)
+        return _in_rounds(
+            lanes.flat,
+            lanes.index,
+            lambda now, at: torch.where(now == expected[at], value[at], now),
+        )
+
+    return _apply(frame, op, None, apply)
+
+
+def _apply(
+    frame: Frame, op: Op, mask: Tensor | None, apply: Callable[[_Lanes], Tensor | None]
+) -> Tensor | None:
+    """Applies an update to every tensor that the pointers reach; the old values if they are used.
+
+    Lanes that are masked off get 0.
+    """
+    pointer = frame[op.operands[0]]
+    assert isinstance(pointer, Pointer)
+    mask, _ = _active(frame, mask, op.operand_types[0].shape)
+    reached: list[tuple[Pointer, Tensor | None]] = [(pointer, mask)]
+    if pointer.buffer is None:
+        reached = [(part, inside) for _, part, inside in _by_buffer(frame, op, pointer, mask)]
+    shape = (frame.count, *op.types[0].shape) if op.used else ()
+    old = torch.zeros(shape, dtype=op.types[0].dtype)
+    for part, inside in reached:
+        lanes = _Lanes(frame, op, part, inside)
+        found = apply(lanes)
+        if op.used and found is not None:
+            old = lanes.restored(found, old)
+    return old if op.used else None
 
 
 class _Lanes:
-    """The lanes of an atomic operation whose mask is true, flattened in grid order."""
+    """The lanes of an atomic operation whose mask is true, flattened in grid order.
 
-    def __init__(self, frame: Frame, op: Op, mask: Tensor | None) -> None:
-        pointer = frame[op.operands[0]]
-        assert isinstance(pointer, Pointer)
+    flat: the tensor's elements. index: which of them each lane updates, int64 (n,).
+    """
+
+    def __init__(self, frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None) -> None:
+        buffer = pointer.buffer
+        assert buffer is not None
         shape = op.operand_types[0].shape
         mask, active = _active(frame, mask, shape)
-        if pointer.buffer is None:
-            raise NotImplementedError("an atomic operation on a computed address")
-        self.flat = pointer.buffer.as_dtype(pointer.dtype)
+        self.flat = buffer.as_dtype(pointer.dtype)
         offsets = expand_all(frame, pointer.lanes, shape)
-        check_bounds(frame, op, pointer.buffer, offsets, mask, self.flat.numel(), "updates")
-        frame.machine.count(op, pointer.buffer, "stored", active, pointer.dtype.itemsize)
+        check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")
+        frame.machine.count(op, buffer, "stored", active, pointer.dtype.itemsize)
         if op.used:
-            frame.machine.count(op, pointer.buffer, "loaded", active, pointer.dtype.itemsize)
+            frame.machine.count(op, buffer, "loaded", active, pointer.dtype.itemsize)
         self._keep = None if mask is None else expand_all(frame, mask, shape)
         self._frame, self._shape = frame, shape
-        (self.index,) = self.flattened(offsets)
+        self.index = self.flattened(offsets)
 
-    def flattened(self, *values: Tensor) -> list[Tensor]:
-        """Each value's active lanes, (n,)."""
-        full = [expand_all(self._frame, v, self._shape) for v in values]
-        return [v.reshape(-1) if self._keep is None else v[self._keep] for v in full]
+    def flattened(self, value: Tensor) -> Tensor:
+        """The value's active lanes, (n,)."""
+        full = expand_all(self._frame, value, self._shape)
+        return full.reshape(-1) if self._keep is None else full[self._keep]
 
-    def restored(self, old: Tensor) -> Tensor:
-        """Old values back in the tile's shape; lanes that are masked off get 0."""
-        shape = (self._frame.count, *self._shape)
+    def restored(self, lanes: Tensor, others: Tensor) -> Tensor:
+        """Active lanes (n,) back in the tile's shape; `others` where the mask is false."""
         if self._keep is None:
-            return old.reshape(shape)
-        result = torch.zeros(shape, dtype=old.dtype)
-        result[self._keep] = old
+            return lanes.reshape(others.shape)
+        result = others.clone()
+        result[self._keep] = lanes
         return result
 
 

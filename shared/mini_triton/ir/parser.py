@@ -534,7 +534,7 @@ class _Parser:
 
     def _while(self, name: str) -> tuple[Op, list[Type]]:
         """`scf.while (%a = %init) : (types) -> (types) { … } do { ^bb0(…): … }`."""
-        names, inits = self._initial_values()
+        names, inits = self._initial_values() if self._next.text == "(" else ([], [])
         self._expect(":")
         init_types = self._types_in_parentheses()
         self._expect("->")

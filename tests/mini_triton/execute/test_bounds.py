@@ -1,6 +1,5 @@
 """Accesses outside a tensor: the exact message, and no memory changed whatever ran before."""
 
-import inspect
 import re
 
 import mini_triton
@@ -9,14 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, normal
-
-
-def line_of(kernel, text):
-    """file:line of the kernel's source line that holds `text`."""
-    source, first = inspect.getsourcelines(kernel.fn)
-    (offset,) = (n for n, line in enumerate(source) if text in line)
-    return f"{__file__}:{first + offset}"
+from tests.mini_triton.comparing import assert_same, line_of, normal
 
 
 @triton.jit

@@ -1,0 +1,68 @@
+"""`tl.device_print` and `tl.device_assert`."""
+
+import mini_triton
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tests.mini_triton.comparing import line_of
+
+
+@triton.jit
+def printing_kernel(x_ptr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    x = tl.load(x_ptr + pid * N + tl.arange(0, N))
+    if pid != 1:
+        tl.device_print("a row", x, pid)
+
+
+def test_print_shows_each_program_in_grid_order(capsys):
+    printing_kernel[(3,)](torch.arange(6, dtype=torch.int32), N=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "pid (0, 0, 0) a row: [0, 1] 0",
+        "pid (2, 0, 0) a row: [4, 5] 2",
+    ]
+
+
+@triton.jit
+def asserting_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    pid, i = tl.program_id(0), tl.arange(0, N)
+    x = tl.load(x_ptr + pid * N + i)
+    tl.store(out_ptr + pid * N + i, x)
+    tl.device_assert(x < 10, "x must be small")
+
+
+def test_an_assertion_that_fails_names_the_place_and_changes_nothing():
+    x, out = torch.arange(16, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
+    with pytest.raises(mini_triton.DeviceAssertion) as caught:
+        asserting_kernel[(4,)](x, out, N=4, debug=True)
+    message = str(caught.value)
+    assert message.startswith(line_of(asserting_kernel, "tl.device_assert"))
+    assert "kernel asserting_kernel, program (2, 0, 0), lane [2]" in message
+    assert "x must be small" in message
+    assert not out.any()
+
+
+def test_assertions_that_hold_and_assertions_switched_off():
+    x, out = torch.arange(16, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
+    asserting_kernel[(2,)](x, out, N=4, debug=True)
+    assert out.tolist() == [*range(8), *[0] * 8]
+    asserting_kernel[(4,)](x, out, N=4)
+    assert out.tolist() == list(range(16))
+
+
+@triton.jit
+def hints_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    tl.assume(n > 0)
+    i = tl.max_contiguous(tl.multiple_of(tl.arange(0, BLOCK), 8), 8)
+    x = tl.load(x_ptr + i, cache_modifier=".cg", eviction_policy="evict_last")
+    tl.debug_barrier()
+    tl.static_assert(BLOCK == 8)
+    tl.store(out_ptr + i, x, cache_modifier=".wb", eviction_policy="evict_first")
+
+
+def test_hints_change_nothing():
+    x, out = torch.arange(8.0), torch.zeros(8)
+    hints_kernel[(1,)](x, out, 8, BLOCK=8)
+    assert torch.equal(x, out)
