@@ -140,7 +140,7 @@ def _grade(
 
 
 def expected_seconds(usage: Usage, limits: Limits, *, boxed: bool) -> float:
-    """How long it would take in the container: measured there, or no less than its CPU time asks."""
+    """Wall time in the container: measured there, else what the CPU time asks for."""
     return usage.seconds if boxed else max(usage.seconds, usage.cpu_seconds / limits.cpus)
 
 
