@@ -210,3 +210,82 @@ def check(assignments: tuple[str, ...]) -> None:
         raise click.ClickException(str(error)) from None
     if not fine:
         sys.exit(1)
+
+
+@main.command()
+@click.argument("assignment")
+@click.option("--from", "source", type=click.Path(exists=True, path_type=Path), help="Your work.")
+def submit(assignment: str, source: Path | None) -> None:
+    """Zip the files that ASSIGNMENT declares, to be handed in (default: those in starter/)."""
+    from grader import house
+    from grader.submit import SubmitError
+    from grader.submit import submit as pack
+
+    try:
+        packed = pack(_assignment(assignment), source)
+    except SubmitError as error:
+        raise click.ClickException(str(error)) from None
+    for note in packed.notes:
+        click.echo(f"note: {note}")
+    if packed.not_started:
+        click.echo(f"warning: not started: task {', '.join(packed.not_started)}", err=True)
+    click.echo(f"hand in {house.here().relative(packed.path)} ({', '.join(packed.files)})")
+
+
+@main.command()
+@click.argument("assignment")
+def handout(assignment: str) -> None:
+    """Build the zip that students of ASSIGNMENT get."""
+    from grader import house
+    from grader.handout import handout as build
+    from grader.packing import PackingError
+
+    try:
+        path = build(_assignment(assignment))
+    except PackingError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"hand out {house.here().relative(path)}")
+
+
+@main.command()
+@click.argument("assignment")
+def gradescope(assignment: str) -> None:
+    """Build the zip that grades ASSIGNMENT on Gradescope."""
+    from grader import house
+    from grader.gradescope.build import build
+    from grader.packing import PackingError
+
+    try:
+        path = build(_assignment(assignment))
+    except PackingError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"upload {house.here().relative(path)}")
+
+
+@main.command("gradescope-check")
+@click.argument("assignment")
+@click.option(
+    "--prefix",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Take the packages of this virtual environment instead of running setup.sh.",
+)
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The Python for setup.sh to build on, instead of one that it finds.",
+)
+def gradescope_check(assignment: str, prefix: Path | None, python: Path | None) -> None:
+    """Run that zip as Gradescope would, on four submissions, and compare the results.
+
+    Exit status 1: something is not as it must be.
+    """
+    from grader.gradescope.check import check
+    from grader.gradescope.rehearsal import RehearsalError
+    from grader.packing import PackingError
+
+    try:
+        steps = check(_assignment(assignment), prefix=prefix, python=python, console=_console())
+    except (PackingError, RehearsalError) as error:
+        raise click.ClickException(str(error)) from None
+    if any(step.wrong for step in steps):
+        sys.exit(1)

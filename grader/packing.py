@@ -149,4 +149,5 @@ def without_packages(pyproject: str, packages: Collection[str]) -> str:
                 "list each package once, on a line of its own"
             )
         lines.remove(matching[0])
+        lines = [line for line in lines if not line.startswith(f'"{package}" = ')]  # package data
     return "".join(lines)
