@@ -87,14 +87,14 @@ def check_arguments(
             raise ValueError(f"{name} {shape} is on {tensor.device}, but x is on {x.device}")
 
 
-def warps_for(block: int) -> int:
-    """Warps for a program that holds rows of `block` elements in registers; a power of two.
+def warps_for(block: int, rows: int) -> int:
+    """Warps for a program that holds `rows` rows of `block` elements at a time; a power of two.
 
-    A row is spread over the program's threads, 32 a warp: at 512 elements a warp, each thread holds
-    16. The persistent backward holds four rows at a time (x, dy, g, dg), 64 registers a thread, and
-    that is what a thread can have when a program is as large as it may be, 32 warps (N = 16384).
+    Rows lie in registers, spread over the program's threads, 32 a warp. As many warps are taken as
+    leave each thread 64 registers for them: that is what a thread can have if a program is as large
+    as it may be, 32 warps. Fewer would spill registers to memory; more would have too little to do.
     """
-    return min(max(block // 512, 1), 32)
+    return min(max(triton.next_power_of_2(block * rows // (32 * 64)), 1), 32)
 
 
 # -------------------------------------------------------------------------------------------------

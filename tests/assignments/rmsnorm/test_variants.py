@@ -7,10 +7,9 @@ import pytest
 
 from grader import manifest
 from grader.authoring import overlay
-from tests.assignments.rmsnorm.in_process import HOUSE
 
-SOLUTION = (HOUSE / "solutions/rmsnorm/rmsnorm.py").read_text()
-VARIANTS = overlay.variants(manifest.load("rmsnorm"))
+ASSIGNMENT = manifest.load("rmsnorm")
+VARIANTS = overlay.variants(ASSIGNMENT)
 
 
 def test_there_are_enough():
@@ -22,8 +21,7 @@ def test_there_are_enough():
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)
 def test_points(run, tmp_path, variant):
-    text = overlay.overlay(SOLUTION, variant.path.read_text(), "rmsnorm.py", variant.name)
-    (tmp_path / "rmsnorm.py").write_text(text)
+    overlay.write(ASSIGNMENT, variant, tmp_path)
     lost = [outcome for outcome in run(tmp_path) if outcome.verdict != "passed"]
     explained = "\n\n".join(f"{outcome.number} {outcome.text}" for outcome in lost)
     assert {outcome.task for outcome in lost} == set(variant.breaks), explained
