@@ -153,9 +153,19 @@ def _title(case: AssignmentTestCase) -> str:
     return " ".join((case.shortDescription() or "").split())
 
 
+def _decoration(method: Any, name: str) -> Any:
+    """What a decorator of gradescope-utils has left on a method, or on one that it wraps."""
+    function = getattr(method, "__func__", method)
+    while function is not None:
+        if (value := vars(function).get(name)) is not None:
+            return value
+        function = getattr(function, "__wrapped__", None)
+    return None
+
+
 def _points(method: Any, most: float) -> float:
     """All of them, unless the test has set a score (`@partial_credit`): then its share of them."""
-    score, weight = getattr(method, "__score__", None), getattr(method, "__weight__", None)
+    score, weight = _decoration(method, "__score__"), _decoration(method, "__weight__")
     if score is None:
         return clamp(most, most)
     if not isinstance(weight, int | float) or weight <= 0:
@@ -164,11 +174,11 @@ def _points(method: Any, most: float) -> float:
 
 
 def _leaderboard(method: Any) -> tuple[LeaderboardEntry, ...]:
-    name = getattr(method, "__leaderboard_column__", None)
-    value = getattr(method, "__leaderboard_value__", None)
+    name = _decoration(method, "__leaderboard_column__")
+    value = _decoration(method, "__leaderboard_value__")
     if name is None or value is None:
         return ()
-    ascending = getattr(method, "__leaderboard_sort_order__", "desc") == "asc"
+    ascending = _decoration(method, "__leaderboard_sort_order__") == "asc"
     order: Literal["asc", "desc"] = "asc" if ascending else "desc"
     return (LeaderboardEntry(name=name, value=float(value), order=order),)
 

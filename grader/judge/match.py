@@ -97,7 +97,9 @@ class Match:
         report, report_child = os.pipe()
         try:
             worker = self._spawn(worker_end, output_worker)
-            child = self._fork(judge_end, report_child, close=[output, report])
+            child = self._fork(
+                judge_end, report_child, [worker_end.fileno(), output_worker, output, report]
+            )
         finally:
             judge_end.close()
             worker_end.close()
@@ -146,7 +148,7 @@ class Match:
         try:
             isolation.die_with_parent()
             isolation.close_to_others()
-            for descriptor in close:
+            for descriptor in close:  # above all the worker's end: its closing is the worker's end
                 os.close(descriptor)
             os.dup2(2, 1)  # a test that prints is debugging: not into a report on stdout
             self._run_test(connection, report)

@@ -1,7 +1,8 @@
 """A seccomp filter: system calls that student code has no use for fail with EPERM.
 
-No network (`socket`), no looking into other processes (`ptrace`, `process_vm_*`), no kernel
-machinery that sandboxes are usually left through. The filter is inherited and cannot be taken off.
+No network (`socket`), no looking into other processes (`ptrace`, `process_vm_*`), no change of a
+file's owner, mode or attributes (which Landlock does not cover), no kernel machinery that sandboxes
+are usually left through. The filter is inherited and cannot be taken off.
 """
 
 from __future__ import annotations
@@ -26,15 +27,29 @@ _ARCHES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
 _FORBIDDEN: dict[str, dict[str, int]] = {
     "x86_64": {
         "socket": 41,
+        "chmod": 90,
+        "fchmod": 91,
+        "chown": 92,
+        "fchown": 93,
+        "lchown": 94,
         "ptrace": 101,
         "mount": 165,
         "umount2": 166,
+        "setxattr": 188,
+        "lsetxattr": 189,
+        "fsetxattr": 190,
+        "removexattr": 197,
+        "lremovexattr": 198,
+        "fremovexattr": 199,
         "keyctl": 250,
         "add_key": 248,
         "request_key": 249,
+        "fchownat": 260,
+        "fchmodat": 268,
         "unshare": 272,
         "perf_event_open": 298,
         "setns": 308,
+        "open_by_handle_at": 304,
         "process_vm_readv": 310,
         "process_vm_writev": 311,
         "kcmp": 312,
@@ -42,10 +57,21 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "userfaultfd": 323,
         "io_uring_setup": 425,
         "pidfd_getfd": 438,
+        "fchmodat2": 452,
     },
     "aarch64": {
+        "setxattr": 5,
+        "lsetxattr": 6,
+        "fsetxattr": 7,
+        "removexattr": 14,
+        "lremovexattr": 15,
+        "fremovexattr": 16,
         "umount2": 39,
         "mount": 40,
+        "fchmod": 52,
+        "fchmodat": 53,
+        "fchownat": 54,
+        "fchown": 55,
         "unshare": 97,
         "ptrace": 117,
         "socket": 198,
@@ -53,6 +79,7 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "request_key": 218,
         "keyctl": 219,
         "perf_event_open": 241,
+        "open_by_handle_at": 265,
         "setns": 268,
         "process_vm_readv": 270,
         "process_vm_writev": 271,
@@ -61,6 +88,7 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "userfaultfd": 282,
         "io_uring_setup": 425,
         "pidfd_getfd": 438,
+        "fchmodat2": 452,
     },
 }
 #: x86-64 also answers calls of the x32 ABI, whose numbers have this bit: all refused.

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from grader.report import tables
 from grader.verdict import GradeReport, TestResult
+
+_INDENT = " " * 8
 
 
 def show(report: GradeReport, console: Console) -> None:
@@ -20,8 +23,11 @@ def show(report: GradeReport, console: Console) -> None:
     plain = not console.is_terminal
     for task in report.tasks:
         console.print(Text(f"Task {task.id}: {task.title}", style="bold"))
+        seen: dict[str, str] = {}
         for test in task.tests:
-            show_test(test, console)
+            before = seen.setdefault(test.message, test.number)
+            again = f"as {before}" if before != test.number else test.message
+            show_test(test.model_copy(update={"message": again if test.message else ""}), console)
         outputs, traffic = tables.output_rows(task.tests), tables.traffic_rows(task.tests)
         if outputs:
             console.print(tables.table("Outputs", tables.OUTPUT_HEADERS, outputs, plain=plain))
@@ -48,6 +54,6 @@ def show_test(test: TestResult, console: Console) -> None:
         line.append("  (hidden)", style="dim")
     console.print(line)
     if test.message:
-        console.print(Padding(Text(test.message), (0, 0, 0, 8)))
+        console.print(Text(textwrap.indent(test.message, _INDENT)))
     if test.printed and not test.passed:
-        console.print(Padding(Text(f"printed:\n{test.printed}"), (0, 0, 0, 8)))
+        console.print(Text(textwrap.indent(f"printed:\n{test.printed}", _INDENT)))

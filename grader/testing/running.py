@@ -155,8 +155,11 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 
 
 def detached(value: Any) -> Any:
-    """The same value with its tensors cut off from autograd; containers are copied."""
-    if isinstance(value, torch.Tensor):
+    """The same value with its tensors cut off from autograd; containers are copied.
+
+    Instances of subclasses stay as they are: they could answer `detach` with anything.
+    """
+    if type(value) is torch.Tensor:
         return value.detach()
     if type(value) in (tuple, list):
         return type(value)(detached(item) for item in value)

@@ -1,0 +1,222 @@
+"""Whole runs with real processes: every verdict, and what a report holds."""
+
+import os
+import shutil
+
+import pytest
+
+from grader.judge.supervisor import Judge
+from grader.report import gradescope
+from grader.submission import read
+from grader.verdict import Verdict
+
+
+def test_the_solution_gets_everything(grade):
+    report = grade()
+    assert [test.verdict for test in report.tests] == [Verdict.PASSED] * 5, [
+        test.message for test in report.tests
+    ]
+    assert (report.points, report.max_points) == (9, 9)
+    first = report.tests[0]
+    assert first.title == "y = 2x, loaded and stored once"
+    assert [row.kind for row in first.evidence] == ["output", "traffic", "traffic"]
+    assert first.evidence[1].formula == "M·N·s = 4·8·4 = 128 B"
+    assert first.evidence[1].bytes == 128
+    assert {line.loaded for line in first.evidence[1].lines} == {128, 0}
+    assert report.tests[4].leaderboard[0].name == "speed"
+    assert first.peak_memory > 0
+
+
+def test_results_come_one_by_one(grade):
+    seen = []
+    grade(listener=lambda result, report: seen.append((result.number, report.points)))
+    assert seen == [("1.1", 3), ("1.2", 5), ("2.1", 6), ("2.2", 7), ("2.3", 9)]
+
+
+def test_the_same_seed_gives_the_same_results(grade):
+    def content():
+        results = gradescope.results(grade("def double(x): return x * 2.001"))
+        del results["execution_time"], results["extra_data"]["resources"]
+        return results
+
+    assert content() == content()
+
+
+def test_a_missing_file(judge, toy, toy_house, tmp_path):
+    (tmp_path / "other.py").write_text("")
+    (tmp_path / "more.py").write_text("")
+    report = judge.grade_path(toy, tmp_path, house=toy_house)
+    assert {test.verdict for test in report.tests} == {Verdict.MISSING_FILE}
+    assert report.points == 0
+    assert "toy.py" in report.tests[0].message
+
+
+def test_an_import_error_shows_the_line(first):
+    result = first("import nowhere", alone=True)
+    assert result.verdict is Verdict.IMPORT_ERROR
+    assert "toy.py:1\n    import nowhere" in result.message
+    assert "No module named 'nowhere'" in result.message
+    assert "grader" not in result.message
+
+
+def test_a_syntax_error_shows_the_line(first):
+    result = first("x = 1\ndef f(:\n", alone=True)
+    assert result.verdict is Verdict.IMPORT_ERROR
+    assert "line 2" in result.message
+
+
+def test_stubs_are_not_started(grade):
+    report = grade(
+        """
+        @triton.jit
+        def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+            raise NotImplementedError("toy 1: double it")
+
+        def strides(x, e, scale):
+            raise NotImplementedError("toy 2: add them")
+        """
+    )
+    assert [test.verdict for test in report.tests[:3]] == [Verdict.NOT_STARTED] * 3
+    assert report.tests[0].message == "not started: toy 1: double it"
+    assert report.tests[2].message == "not started: toy 2: add them"
+
+
+def test_an_exception_shows_the_students_frames_only(first):
+    result = first("def double(x):\n    return x[99]")
+    assert result.verdict is Verdict.FAILED
+    assert result.message.startswith("  toy.py:")
+    assert "IndexError" in result.message
+    assert "running.py" not in result.message
+
+
+def test_a_kernels_error_is_shown_as_it_is(first):
+    result = first(
+        """
+        @triton.jit
+        def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(y_ptr + at + 1, 2 * tl.load(x_ptr + at))
+        """
+    )
+    assert result.verdict is Verdict.FAILED
+    assert "kernel double_kernel" in result.message
+    assert "element 32 of y_ptr" in result.message
+
+
+def test_a_budget_names_tensor_and_line(first):
+    result = first(
+        """
+        @triton.jit
+        def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            x = tl.load(x_ptr + at, mask=at < n)
+            again = tl.load(x_ptr + (n - 1) - at, mask=at < n)
+            tl.store(y_ptr + at, 2 * x + 0 * again, mask=at < n)
+        """
+    )
+    assert result.verdict is Verdict.FAILED
+    assert "double loads 256 B, over the budget of M·N·s = 4·8·4 = 128 B (2.00×)" in result.message
+    assert "256 B  x_ptr" in result.message
+    assert "again = tl.load(x_ptr + (n - 1) - at, mask=at < n)" in result.message
+
+
+def test_no_kernel_is_said(first):
+    result = first("def double(x): return x * 2")
+    assert result.verdict is Verdict.FAILED
+    assert "double launched no Triton kernel" in result.message
+
+
+def test_a_changed_input_is_named(first):
+    assert first("def double(x): return x.mul_(2)").message.startswith("x was changed by double")
+
+
+def test_a_kernel_that_changes_its_input_is_seen(first):
+    result = first(
+        """
+        def double(x):
+            double_kernel[(2,)](x, x, 32, BLOCK=16)
+            return x
+        """
+    )
+    assert result.message.startswith("x was changed by double")
+
+
+def test_what_is_printed_is_kept(first):
+    result = first("def double(x):\n    print('here', x.shape)\n    return None")
+    assert result.printed == "here torch.Size([4, 8])\n"
+    assert "y is a NoneType" in result.message
+
+
+@pytest.mark.parametrize(
+    ("score", "points"), [("4", 2), ("1", 0.5), ("500", 2), ("-3", 0), ("0", 0)]
+)
+def test_partial_credit_is_clamped(grade, score, points):
+    result = grade(f"def score(): return {score}", only="2").tests[2]
+    assert result.points == points
+    assert result.verdict is (Verdict.PASSED if points == 2 else Verdict.FAILED)
+
+
+def test_a_score_that_is_no_number_gives_nothing(grade):
+    result = grade("def score(): return float('nan')", only="2").tests[2]
+    assert (result.verdict, result.points) == (Verdict.GRADER_ERROR, 0)
+
+
+@pytest.mark.parametrize(
+    ("test_body", "complaint"),
+    [
+        ("raise RuntimeError('broken oracle')", "broken oracle"),
+        ("self.skipTest('not today')", "skipped itself"),
+        ("pass", "without calling any student code"),
+        (
+            "self.assert_close('y', self.student.call('double', self.zeros(2, 2)).value,"
+            " self.zeros(2, 2).double())",
+            "all zeros",
+        ),
+    ],
+)
+def test_a_broken_test_is_the_graders_error(judge, toy, toy_house, tmp_path, test_body, complaint):
+    root = tmp_path / "house"
+    shutil.copytree(toy_house.root, root)
+    (root / "assignments/toy/public/test_toy.py").write_text(
+        "from grader.testing import AssignmentTestCase\n"
+        "class TestToy(AssignmentTestCase):\n"
+        f"    def test_double(self):\n        {test_body}\n"
+    )
+    report = judge.grade_path(toy, root / "solutions/toy", only="1", house=type(toy_house)(root))
+    assert report.tests[0].verdict is Verdict.GRADER_ERROR
+    assert complaint in report.tests[0].message
+    assert report.tests[1].verdict is Verdict.PASSED
+    assert report.grader_errors == (report.tests[0],)
+
+
+def test_a_notebook_is_located_by_cell(judge, toy, toy_house, tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    cells = [
+        nbformat.v4.new_code_cell("import torch"),
+        nbformat.v4.new_code_cell("def double(x):\n    y = x\n    return y[99]"),
+    ]
+    path = tmp_path / "toy.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    report = judge.grade_path(toy, path, only="1", house=toy_house)
+    assert "cell 2:3 in double\n    return y[99]" in report.tests[0].message
+
+
+def test_only_one_task(grade):
+    assert [test.number for test in grade(only="2").tests] == ["2.1", "2.2", "2.3"]
+    with pytest.raises(KeyError):
+        grade(only="9")
+
+
+def test_the_submitted_folder_is_left_as_it_was(judge, toy, toy_house, tmp_path):
+    submission = read(toy_house.root / "solutions/toy", toy, tmp_path / "into")
+    before = sorted(submission.folder.iterdir())
+    judge.grade(toy, submission, only="1", house=toy_house)
+    assert sorted(submission.folder.iterdir()) == before
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_as_another_user(toy, toy_house):
+    with Judge(uid=31_234) as judge:
+        report = judge.grade_path(toy, toy_house.root / "solutions/toy", house=toy_house)
+    assert report.protections["user"] == "as user 31234"
+    assert report.points == 9, [test.message for test in report.tests]
