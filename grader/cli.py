@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,9 +22,25 @@ if TYPE_CHECKING:
     from grader.verdict import GradeReport, TestResult
 
 GRADER_FAILED = 3
+#: What only the repository has; handouts and the Gradescope zip do without.
+_REPOSITORY_ONLY = ("grader.authoring", "grader.gradescope", "grader.handout")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """Commands, some of which this tree may not be able to run."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Runs one; says so if it is not for this tree."""
+        try:
+            return super().invoke(context)
+        except ModuleNotFoundError as error:
+            if error.name not in _REPOSITORY_ONLY:
+                raise
+            message = f"{error.name} is not in this tree: only the instructors' repository has it"
+            raise click.ClickException(message) from None
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Grades submissions on what they compute and on the bytes they move."""
 
