@@ -9,26 +9,17 @@ student's frames and the measured error, not the harness; `--pdb` lands in the s
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
+from grader import house as houses
+from grader import manifest
+from grader.house import House, HouseError
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
 from grader.testing.problems import StudentProblem
-
-
-@dataclass(frozen=True)
-class _Assignment:
-    """What the plugin needs to know of `assignment.toml`."""
-
-    name: str
-    house: Path
-    files: tuple[str, ...]
-    seed: int
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,13 +29,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--submission",
         metavar="PATH",
         default=None,
-        help="folder with the submitted files (default: starter/<assignment>)",
+        help="a folder, zip, Python file or notebook (default: starter/<assignment>)",
     )
     group.addoption(
-        "--seed",
-        type=int,
-        default=None,
-        help="seed of the random inputs (default: the assignment's)",
+        "--seed", type=int, default=None, help="of the random inputs (default: the assignment's)"
     )
 
 
@@ -52,51 +40,60 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _submission(request: pytest.FixtureRequest) -> None:
     """Gives every `AssignmentTestCase` its submission and its seed."""
     case = request.instance
-    if isinstance(case, AssignmentTestCase) and not hasattr(case, "student"):
-        assignment = _assignment_of(Path(request.path))
-        if assignment is not None:
-            asked = request.config.getoption("--submission")
-            folder = Path(asked) if asked else assignment.house / "starter" / assignment.name
-            if folder.is_file():
-                folder = folder.parent
-            seed = request.config.getoption("--seed")
-            case.student = LocalStudent(folder, assignment.files)
-            case.run_seed = assignment.seed if seed is None else seed
+    if not isinstance(case, AssignmentTestCase) or hasattr(case, "student"):
+        return
+    found = _assignment_of(Path(request.path))
+    if found is None:
+        return
+    house, assignment = found
+    asked = request.config.getoption("--submission")
+    path = Path(asked) if asked else house.starter(assignment.name)
+    seed = request.config.getoption("--seed")
+    case.student = LocalStudent(_folder(path, assignment, request), assignment.files)
+    case.run_seed = assignment.seed if seed is None else seed
 
 
-def _assignment_of(test_file: Path) -> _Assignment | None:
-    """The assignment whose test a file is: beside its `public/`, or named by the hidden folder."""
-    for folder in test_file.parents:
-        # public: <house>/assignments/<name>/public/…; hidden: <house>/tests/hidden/<name>/…
-        candidates = [(folder, folder.parent.parent)]
-        if folder.parent.name == "hidden":
-            house = folder.parent.parent.parent
-            candidates.append((house / "assignments" / folder.name, house))
-        for place, house in candidates:
-            manifest = place / "assignment.toml"
-            if manifest.is_file():
-                data = tomllib.loads(manifest.read_text(encoding="utf-8"))
-                return _Assignment(data["name"], house, tuple(data["files"]), data.get("seed", 0))
+def _assignment_of(test_file: Path) -> tuple[House, manifest.Assignment] | None:
+    """The assignment whose public or hidden test a file is."""
+    try:
+        house = houses.find(test_file)
+    except HouseError:
+        return None
+    for name in house.names():
+        if any(test_file.is_relative_to(tree) for tree in (house.public(name), house.hidden(name))):
+            return house, manifest.load(name, house)
     return None
+
+
+def _folder(path: Path, assignment: manifest.Assignment, request: pytest.FixtureRequest) -> Path:
+    """The folder with the declared files: the student's own where it can be, for breakpoints."""
+    if path.is_dir() and all((path / file).is_file() for file in assignment.files):
+        return path
+    from grader.submission import read
+
+    into = request.getfixturevalue("tmp_path_factory").mktemp("submission")
+    submission = read(path, assignment, into)
+    if submission.problems:
+        words = "\n".join(problem.message for problem in submission.problems)
+        pytest.fail(f"{path}: {words}", pytrace=False)
+    return into
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
-) -> Iterator[pytest.TestReport]:
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Shows what a student can act on: the message and where in the test it was asked for."""
-    report: pytest.TestReport = yield  # type: ignore[assignment,misc]
-    instance = getattr(item, "instance", None)
-    if isinstance(instance, AssignmentTestCase) and report.failed and call.excinfo is not None:
+    report = yield
+    case = getattr(item, "instance", None)
+    if isinstance(case, AssignmentTestCase) and report.failed and call.excinfo is not None:
         error = call.excinfo.value
         if isinstance(error, StudentProblem | AssertionError):
-            place = next(
-                (
-                    f"{Path(entry.path).name}:{entry.lineno + 1}"
-                    for entry in call.excinfo.traceback
-                    if Path(entry.path) == item.path
-                ),
-                item.path.name,
-            )
-            report.longrepr = f"{error}\n\n  asked for at {place}, with seed {instance.run_seed}"
-    return report  # type: ignore[return-value]
+            lines = [
+                f"{item.path.name}:{entry.lineno + 1}"
+                for entry in call.excinfo.traceback
+                if Path(entry.path) == item.path
+            ]
+            place = lines[-1] if lines else item.path.name
+            report.longrepr = f"{error}\n\n  asked for at {place}, with seed {case.run_seed}"
+    return report

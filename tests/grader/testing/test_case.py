@@ -1,0 +1,109 @@
+"""The assertions of `AssignmentTestCase`, with a student that returns what it is told."""
+
+from types import SimpleNamespace
+
+import mini_triton
+import pytest
+import torch
+
+from grader.testing import AssignmentTestCase, Budget, Call, Launches
+from grader.testing.case import test_seed as seed_of
+
+
+class Case(AssignmentTestCase):
+    def test_something(self):
+        """Not run"""
+
+
+@pytest.fixture
+def case():
+    case = Case("test_something")
+    case.student = SimpleNamespace(calls=0, source=lambda file, line: f"line {line} of {file}")
+    return case
+
+
+def record(loaded, stored):
+    made = mini_triton.LaunchRecord("k", (1, 1, 1))
+    for line, (name, elements) in enumerate(loaded.items(), start=10):
+        made.add(name, mini_triton.Location("/there/work.py", line), "loaded", elements, 4)
+    for line, (name, elements) in enumerate(stored.items(), start=20):
+        made.add(name, mini_triton.Location("/there/work.py", line), "stored", elements, 4)
+    return made
+
+
+def test_inputs_depend_on_seed_and_number_only(case):
+    other = Case("test_something")
+    assert torch.equal(case.randn(3, 4), other.randn(3, 4))
+    assert not torch.equal(case.randn(3, 4), Case("test_something").randn(3, 4))
+    assert len({seed_of(0, "1.1"), seed_of(1, "1.1"), seed_of(0, "1.2")}) == 3
+    assert all(0 <= seed_of(seed, "1.1") < 2**63 for seed in range(20))
+
+
+def test_inputs_have_the_dtype_and_scale_asked_for(case):
+    x = case.randn(1000, dtype=torch.bfloat16, scale=100.0)
+    assert x.dtype is torch.bfloat16
+    assert 80 < x.float().std() < 120
+    assert not case.zeros(2, 3).any()
+    assert case.ones(2, 3).all()
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        (None, r"f returned None; a tuple \(y, r\) was expected"),
+        (torch.ones(2), r"f returned a tensor of shape \(2,\); a tuple"),
+        ((torch.ones(2),), r"f returned 1 values; \(y, r\) was expected"),
+        ((torch.ones(2), 3.0), "f returned a float for r, not a torch.Tensor"),
+    ],
+)
+def test_unpack_says_what_was_expected(case, value, complaint):
+    with pytest.raises(AssertionError, match=complaint):
+        case.unpack(Call("f", value), "y", "r")
+
+
+def test_unpack_gives_the_tensors(case):
+    y, r = case.unpack(Call("f", [torch.ones(2), torch.zeros(3)]), "y", "r")
+    assert (y.shape, r.shape) == ((2,), (3,))
+
+
+def test_close_leaves_evidence_passed_or_not(case):
+    expected = torch.tensor([1.0, 2.0], dtype=torch.float64)
+    case.assert_close("y", expected.float(), expected)
+    with pytest.raises(AssertionError, match="y is wrong"):
+        case.assert_close("y", expected.float() + 1, expected)
+    assert [row.ok for row in case.evidence] == [True, False]
+
+
+def test_traffic_within_the_budget(case):
+    call = Call("f", None, Launches((record({"x": 8}, {"y": 8}),)))
+    case.assert_traffic(call, loaded=Budget("N*s", N=8, s=4), stored=Budget("N*s", N=8, s=4))
+    assert [(row.which, row.bytes, row.ok) for row in case.evidence] == [
+        ("loaded", 32, True),
+        ("stored", 32, True),
+    ]
+
+
+def test_traffic_over_the_budget_names_tensors_and_lines(case):
+    call = Call("f", None, Launches((record({"x": 16, "g": 4}, {"y": 8}), record({"x": 1}, {}))))
+    with pytest.raises(AssertionError) as caught:
+        case.assert_traffic(call, loaded=Budget("N*s", N=8, s=4), stored=Budget("N*s", N=8, s=4))
+    assert str(caught.value).split("\n") == [
+        "f loads 84 B, over the budget of N·s = 8·4 = 32 B (2.62×)",
+        "  68 B  x",
+        "  16 B  g",
+        "  most is loaded at",
+        "  68 B  work.py:10  line 10 of work.py",
+        "  16 B  work.py:11  line 11 of work.py",
+    ]
+    assert [row.ok for row in case.evidence] == [False, True]
+
+
+def test_both_directions_over_are_both_said(case):
+    call = Call("f", None, Launches((record({"x": 16}, {"y": 16}),)))
+    with pytest.raises(AssertionError, match=r"(?s)f loads 64 B.*f stores 64 B"):
+        case.assert_traffic(call, loaded=Budget("N", N=8), stored=Budget("N", N=8))
+
+
+def test_traffic_needs_a_kernel(case):
+    with pytest.raises(AssertionError, match="f launched no Triton kernel"):
+        case.assert_traffic(Call("f", None), loaded=Budget("N", N=8))

@@ -1,0 +1,109 @@
+"""Runs pytest on a small assignment, as a student does."""
+
+import subprocess
+import sys
+import textwrap
+import zipfile
+
+import pytest
+
+TEST = '''
+from gradescope_utils.autograder_utils.decorators import number
+from grader.testing import AssignmentTestCase
+
+class TestToy(AssignmentTestCase):
+    @number("1.1")
+    def test_double(self):
+        """y = 2x"""
+        x = self.randn(5)
+        self.assert_close("y", self.student.call("double", x).value, 2 * x.double())
+'''
+
+MANIFEST = """
+name = "toy"
+title = "Doubling"
+files = ["toy.py"]
+seed = 5
+[[tasks]]
+id = "1"
+title = "Double"
+tests = [{ number = "1.1", points = 3, test = "public/test_toy.py::TestToy::test_double" }]
+"""
+
+
+@pytest.fixture
+def house(tmp_path):
+    for file, text in {
+        "assignments/toy/assignment.toml": MANIFEST,
+        "assignments/toy/public/test_toy.py": TEST,
+        "grader/README": "",
+        "starter/toy/toy.py": 'def double(x):\n    raise NotImplementedError("toy 1: double it")\n',
+    }.items():
+        path = tmp_path / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def run(house, *arguments, source=None):
+    if source is not None:
+        (house / "mine").mkdir(exist_ok=True)
+        (house / "mine/toy.py").write_text(textwrap.dedent(source))
+        arguments = ("--submission", "mine", *arguments)
+    command = [sys.executable, "-m", "pytest", "-p", "grader.testing.pytest_plugin", "-rs"]
+    done = subprocess.run(
+        [*command, "--import-mode=importlib", "assignments/toy/public", *arguments],
+        cwd=house,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def test_the_starter_is_skipped_with_its_reason(house):
+    text = run(house)
+    assert "1 skipped" in text
+    assert "not started: toy 1: double it" in text
+
+
+def test_a_right_submission_passes(house):
+    assert "1 passed" in run(house, source="def double(x): return x * 2")
+
+
+def test_a_failure_shows_the_message_and_no_harness(house):
+    text = run(house, source="def double(x): return x * 3")
+    assert "1 failed" in text
+    assert "y is wrong: 5 of 5 elements are off" in text
+    assert "every element is 1.5 times what it should be" in text
+    assert "asked for at test_toy.py:10, with seed 5" in text
+    assert "case.py" not in text
+
+
+def test_an_exception_shows_the_students_lines(house):
+    text = run(house, source="def double(x):\n    return x.nothing")
+    assert "toy.py:2 in double\n    return x.nothing" in text
+    assert "running.py" not in text
+
+
+def test_another_seed_gives_other_inputs(house):
+    source = "def double(x):\n    print('first', float(x[0]))\n    return x * 2"
+    printed = {
+        next(line for line in run(house, "-s", *seed, source=source).split("\n") if "first" in line)
+        for seed in ((), ("--seed", "6"))
+    }
+    assert len(printed) == 2
+
+
+def test_a_zip_is_read(house):
+    with zipfile.ZipFile(house / "mine.zip", "w") as archive:
+        archive.writestr("nested/toy.py", "def double(x): return x * 2")
+    assert "1 passed" in run(house, "--submission", "mine.zip")
+
+
+def test_what_cannot_be_read_is_said(house):
+    (house / "empty").mkdir()
+    text = run(house, "--submission", "empty")
+    assert "toy.py" in text
+    assert "1 error" in text or "1 failed" in text
