@@ -2,7 +2,9 @@
 
 Float → narrower float rounds to nearest even, once (`cvt.rn`); to 8-bit floats it saturates to the
 largest finite value (`cvt.rn.satfinite`); with `fp_downcast_rounding="rtz"` it rounds toward zero.
-Float → integer truncates and saturates, NaN becomes 0 (`cvt.rzi`).
+Float → integer truncates and saturates (`cvt.rzi`); 8-bit integers are cut from 16-bit ones. NaN
+becomes 0, or the top bit alone where 64 bits take part. Casts between all dtypes
+were compared with an H200's, bit for bit.
 """
 
 from __future__ import annotations
@@ -90,14 +92,25 @@ def _odd_float64(x: np.ndarray) -> np.ndarray:
     return np.where(small, x.astype(np.float64), cut)
 
 
-def _saturated(x: Tensor, low: int, high: int) -> Tensor:
-    """Truncated toward zero and clamped to [low, high], int64; NaN becomes 0."""
+def _saturated(x: Tensor, low: int, high: int, nan: int) -> Tensor:
+    """Truncated toward zero and clamped to [low, high] of at most 64 bits, signed; int64."""
     wide = torch.nan_to_num(x.double(), nan=0.0, posinf=torch.inf, neginf=-torch.inf).trunc()
     # float64 cannot hold 2^63 − 1: compare before converting.
     above, below = wide >= float(high), wide <= float(low)
     inside = torch.where(above | below, torch.zeros_like(wide), wide).to(torch.int64)
     inside = torch.where(above, torch.full_like(inside, high), inside)
-    return torch.where(below, torch.full_like(inside, low), inside)
+    inside = torch.where(below, torch.full_like(inside, low), inside)
+    return torch.where(torch.isnan(x), torch.full_like(inside, nan), inside)
+
+
+def _conversion_width(dtype: torch.dtype) -> int:
+    """Bits that a float is converted to: 8-bit integers are the low half of a 16-bit conversion."""
+    return max(16, bits_of(dtype))
+
+
+def _of_nan(x: Tensor, width: int) -> int:
+    """What NaN becomes: 0, or the top bit alone where float64 or 64 bits take part."""
+    return 1 << (width - 1) if x.dtype == torch.float64 or width == 64 else 0
 
 
 @pure("arith.fptosi")
@@ -105,8 +118,9 @@ def _float_to_signed(op: Op, x: Tensor) -> Tensor:
     dtype = op.types[0].dtype
     if dtype == torch.bool:
         return x.double().trunc() != 0
-    limits = torch.iinfo(dtype)
-    return _saturated(x, limits.min, limits.max).to(dtype)
+    width = _conversion_width(dtype)
+    top = 1 << (width - 1)
+    return _saturated(x, -top, top - 1, -_of_nan(x, width)).to(dtype)
 
 
 @pure("arith.fptoui")
@@ -114,10 +128,10 @@ def _float_to_unsigned(op: Op, x: Tensor) -> Tensor:
     dtype = op.types[0].dtype
     if dtype == torch.bool:
         return x.double().trunc() != 0
-    width = bits_of(dtype)
+    width = _conversion_width(dtype)
     if width < 64:
-        return _saturated(x, 0, (1 << width) - 1).to(dtype)
-    wide = torch.nan_to_num(x.double(), nan=0.0).trunc().clamp(min=0.0)
+        return _saturated(x, 0, (1 << width) - 1, _of_nan(x, width)).to(dtype)
+    wide = torch.nan_to_num(x.double(), nan=2.0**63).trunc().clamp(min=0.0)
     top = wide >= 2.0**63
     low = torch.where(top, wide - 2.0**63, wide).clamp(max=2.0**63 - 1024)
     result = low.to(torch.int64) ^ torch.where(top, torch.iinfo(torch.int64).min, 0)

@@ -1,9 +1,10 @@
 """`arith` on integers: two's complement, wrapping, as hardware does it.
 
 torch's integers are signed and wrap. Unsigned readings are made by widening (up to 32 bits) or by
-numpy's unsigned views (64 bits). What C leaves undefined is given the value that NVIDIA GPUs give:
-a quotient by zero has all bits set, a remainder by zero is the dividend, a shift by the width or
-more gives 0 (or the sign).
+numpy's unsigned views (64 bits). What C leaves undefined is given the value that an H200 gives: a
+quotient by zero has all bits set, a remainder by zero is the dividend (of 64 bits it depends on the
+code around it), a shift by the width or more gives 0 (or the sign), and of a 64-bit shift's amount
+the low 32 bits count.
 """
 
 from __future__ import annotations
@@ -127,9 +128,14 @@ def _remainder_unsigned(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return signless(np.where(ub == 0, ua, ua % np.where(ub == 0, 1, ub)), a.dtype)
 
 
+def _amount(b: Tensor) -> Tensor:
+    return b & 0xFFFFFFFF if b.dtype == torch.int64 else b
+
+
 def _shift(a: Tensor, b: Tensor, shifted: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """Shifts by 0 … width−1; `shifted` is only asked for those, the rest gives 0."""
     width = bits_of(a.dtype)
+    b = _amount(b)
     outside = (b < 0) | (b >= width)  # negative: an unsigned amount of at least 2^(width−1)
     result = shifted(a, torch.where(outside, torch.zeros_like(b), b))
     return torch.where(outside, torch.zeros_like(result), result)
@@ -143,6 +149,7 @@ def _shift_left(op: Op, a: Tensor, b: Tensor) -> Tensor:
 @pure("arith.shrsi")
 def _shift_right(op: Op, a: Tensor, b: Tensor) -> Tensor:
     last = bits_of(a.dtype) - 1
+    b = _amount(b)
     amount = torch.where((b < 0) | (b > last), torch.full_like(b, last), b)
     return torch.bitwise_right_shift(a, amount)
 

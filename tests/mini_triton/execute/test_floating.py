@@ -247,7 +247,7 @@ def test_functions_of_float32():
 
 
 def test_floor_and_ceil():
-    x = torch.tensor([*SPECIAL, 0.49999997, 2.5, -0.3, 8388609.0])
+    x = torch.tensor([*SPECIAL[:-1], 0.49999997, 2.5, -0.3, 8388609.0])
     out = torch.empty((2, len(x)))
     run(roundings_kernel, x, out, len(x), BLOCK=32)
     assert_same(out, torch.stack([x.floor(), x.ceil()]))

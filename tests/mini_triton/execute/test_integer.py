@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, integers, run
+from tests.mini_triton.comparing import DEVICE, assert_same, integers, run
 
 DTYPES = {
     "int8": (torch.int8, 8, True),
@@ -71,15 +71,12 @@ def divided(a, b, bits):
 
 def rest(a, b, bits):
     divisor = np.where(b == 0, 1, b)
-    return np.where(b == 0, REST_BY_ZERO(a), a - divisor * truncated(a, divisor))
-
-
-def REST_BY_ZERO(a):
-    return a
+    return np.where(b == 0, a, a - divisor * truncated(a, divisor))
 
 
 def amount(b, bits):
-    """A shift's amount, read unsigned; beyond the width it makes no difference."""
+    """A shift's amount, read unsigned, its low 32 bits; beyond the width all are one."""
+    b = b & 0xFFFFFFFF if bits == 64 else b
     return np.where((b < 0) | (b > bits), bits, b)
 
 
@@ -150,6 +147,8 @@ def pairs(name):
 def test_arithmetic(name):
     dtype, bits, _ = DTYPES[name]
     a, b = pairs(name)
+    if bits == 64 and DEVICE != "cpu":  # what hardware gives depends on the code around it
+        a, b = a[b != 0], b[b != 0]
     out = torch.empty((len(ARITHMETIC), len(a)), dtype=dtype)
     grid = (triton.cdiv(len(a), 512),)
     run(arithmetic_kernel, wrapped(a, dtype), wrapped(b, dtype), out, len(a), grid=grid, BLOCK=512)
