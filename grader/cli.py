@@ -295,13 +295,14 @@ def gradescope_check(assignment: str, prefix: Path | None, python: Path | None) 
 
     Exit status 1: something is not as it must be.
     """
+    from grader.gradescope.borrowed import BorrowError
     from grader.gradescope.check import check
     from grader.gradescope.rehearsal import RehearsalError
     from grader.packing import PackingError
 
     try:
         steps = check(_assignment(assignment), prefix=prefix, python=python, console=_console())
-    except (PackingError, RehearsalError) as error:
+    except (PackingError, BorrowError, RehearsalError) as error:
         raise click.ClickException(str(error)) from None
     if any(step.wrong for step in steps):
         sys.exit(1)

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from grader import house as houses
+from grader.gradescope.borrowed import borrow
 from grader.gradescope.box import Box, Limits
 from grader.gradescope.build import build
 from grader.gradescope.meter import Usage
@@ -36,6 +38,7 @@ class Step:
         usage: what it took.
         score: as the results have it, in words.
         verdicts: of the tests, in words.
+        confined: how student code was confined, in words.
         wrong: what is not as it must be, in sentences.
         log: the end of what it printed.
     """
@@ -44,6 +47,7 @@ class Step:
     usage: Usage
     score: str = ""
     verdicts: str = ""
+    confined: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     log: str = ""
 
@@ -72,7 +76,8 @@ def check(
 
     Raises:
         PackingError: something that the zip needs is not there.
-        RehearsalError: the rehearsal could not take place.
+        BorrowError: the packages of `prefix` cannot be used.
+        RehearsalError: the zip lacks a script.
     """
     house = house or houses.here()
     limits = limits or Limits()
@@ -91,7 +96,7 @@ def check(
     with Rehearsal(archive, assignment) as rehearsal:
         if prefix is not None:
             console.print(f"packages taken from {prefix}; setup.sh is not run", markup=False)
-            rehearsal.borrow(prefix)
+            borrow(prefix, rehearsal.prefix, rehearsal.source)
         else:
             with console.status("setup.sh"):
                 take(_setup(rehearsal, python))
@@ -100,6 +105,7 @@ def check(
                 with console.status(attempt.name):
                     step, boxed = _grade(rehearsal, attempt, assignment, limits)
                 take(step)
+        console.print("removing what was installed")
     _show(steps, assignment, limits, boxed, console)
     return steps
 
@@ -132,11 +138,23 @@ def _grade(
     else:
         found = differences(content, assignment, attempt)
         wrong += found
+        if (user := rehearsal.student) is not None and f"as user {user}" not in _confined(content):
+            wrong.append(f"student code did not run as user {user}, whom setup.sh has made for it")
         if isinstance(content, dict) and "tests" in content:
             score = f"{content.get('score')} of {assignment.total_points:g}"
             words = ", ".join(f"{count} {word}" for word, count in verdicts(content).items())
     log = _tail(rehearsal.log(attempt.name))
-    return Step(attempt.name, usage, score, words, tuple(wrong), log), box is not None
+    confined = tuple(_confined(content))
+    step = Step(attempt.name, usage, score, words, confined, tuple(wrong), log)
+    return step, box is not None
+
+
+def _confined(content: Any) -> list[str]:
+    """How student code was confined, as results.json says it."""
+    try:
+        return [str(words) for words in content["extra_data"]["protections"].values()]
+    except (KeyError, TypeError, AttributeError):
+        return []
 
 
 def expected_seconds(usage: Usage, limits: Limits, *, boxed: bool) -> float:
@@ -202,6 +220,8 @@ def _show(
         "peak: the largest sum of proportional set sizes of all processes (a shared page counts "
         "once, mapped files included), looked at every 0.1 s."
     )
+    if confined := next((step.confined for step in steps if step.confined), ()):
+        console.print(f"student code: {'; '.join(confined)}", markup=False)
     for step in steps:
         if step.wrong:
             console.print(f"\n{step.name}:", style="bold red")

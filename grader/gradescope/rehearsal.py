@@ -32,7 +32,6 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOR_PIP = ("PIP_", "SSL_CERT", "REQUESTS_CA", "CURL_CA", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 #: A little more than the harness would give, so that the scripts' own limit is seen to work.
 _SLACK = 30
-_PACKAGES = "import sysconfig; print(sysconfig.get_path('purelib'))"
 
 
 class RehearsalError(Exception):
@@ -78,6 +77,14 @@ class Rehearsal:
         return self.root / "source"
 
     @property
+    def student(self) -> int | None:
+        """The user that `setup.sh` has made for student code; None if it could not."""
+        try:
+            return int((self.prefix / "student.uid").read_text())
+        except FileNotFoundError:
+            return None
+
+    @property
     def _user(self) -> str:
         """One a process, so that two rehearsals do not kill each other's students."""
         return f"bytewise-{os.getpid()}"
@@ -114,36 +121,6 @@ class Rehearsal:
             environment=self._environment() | extra,
             folder=self.root,
         )
-
-    def borrow(self, environment: Path) -> None:
-        """Takes the packages of an existing environment instead of installing them: much quicker.
-
-        A new environment is made of hard links to its packages, except that the grader and the
-        simulators are those of the zip.
-
-        Args:
-            environment: a virtual environment in which this project is installed.
-
-        Raises:
-            RehearsalError: it is none.
-        """
-        theirs = environment / "bin" / "python"
-        if not theirs.exists():
-            raise RehearsalError(f"{environment} is no virtual environment: it has no bin/python")
-        _output([theirs, "-m", "venv", "--without-pip", self.prefix])
-        packages = Path(_output([theirs, "-I", "-c", _PACKAGES]))
-        ours = Path(_output([self.prefix / "bin" / "python", "-I", "-c", _PACKAGES]))
-        if not list(packages.glob("bytewise-*.dist-info")):
-            raise RehearsalError(f"the project is not installed in {environment}; run make setup")
-        shutil.copytree(
-            packages,
-            ours,
-            symlinks=True,
-            dirs_exist_ok=True,
-            copy_function=_link,
-            ignore=shutil.ignore_patterns("__editable__*bytewise*"),
-        )
-        (ours / "bytewise.pth").write_text(f"{self.source}\n{self.source / 'shared'}\n")
 
     def grade(self, attempt: Attempt, box: Box | None, seconds: float) -> tuple[Usage, Any]:
         """Hands a submission in.
@@ -236,19 +213,3 @@ def metadata_of(assignment: Assignment) -> dict[str, Any]:
             }
         ],
     }
-
-
-def _output(command: list[str | Path]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        words = " ".join(map(str, command))
-        raise RehearsalError(f"{words} failed: {done.stderr.strip()[-500:]}")
-    return done.stdout.strip()
-
-
-def _link(source: str, target: str) -> None:
-    """A hard link; a copy where the file system has none or the link would cross two of them."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

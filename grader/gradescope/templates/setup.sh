@@ -52,8 +52,7 @@ PYTHON
 find_python() {
   local name candidate
   for name in python3.12 python3.11 python3.13 python3.14 python3; do
-    for candidate in "$(command -v "$name" || true)" "/usr/bin/$name" "/usr/local/bin/$name" \
-      "$prefix"-python/*/bin/"$name"; do
+    for candidate in "$(command -v "$name" || true)" "$prefix"-python/*/bin/"$name"; do
       if [ -x "$candidate" ] && usable "$candidate" "${1:-}"; then
         echo "$candidate"
         return
