@@ -227,4 +227,5 @@ def _show(
             console.print(f"\n{step.name}:", style="bold red")
             for sentence in step.wrong:
                 console.print(f"  {sentence}", markup=False)
-            console.print(f"what it printed, at its end:\n{step.log}", markup=False)
+            console.print("what it printed, at its end:")
+            console.print(step.log, markup=False, soft_wrap=True)
