@@ -7,8 +7,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from grader import house, manifest
+from grader.cli import main
 from grader.gradescope.borrowed import borrow
 from grader.gradescope.rehearsal import unpack
 from grader.handout import handout, public_manifest
@@ -153,3 +155,10 @@ def test_the_instructors_targets_say_that_they_are_none_of_a_students(
     assert done.returncode != 0
     assert "only the instructors' repository has it" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_command() -> None:
+    result = CliRunner().invoke(main, ["handout", "rmsnorm"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "hand out dist/handout/rmsnorm.zip\n"
+    assert zipfile.is_zipfile(HOUSE.root / "dist" / "handout" / "rmsnorm.zip")

@@ -6,8 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from grader import house, manifest
+from grader.cli import main
 from grader.gradescope.build import build
 from grader.gradescope.rehearsal import unpack
 from grader.house import House
@@ -124,3 +126,10 @@ def test_no_project_path_of_this_machine_is_in_it(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         for name in opened.namelist():
             assert str(HOUSE.root).encode() not in opened.read(name), name
+
+
+def test_the_command() -> None:
+    result = CliRunner().invoke(main, ["gradescope", "rmsnorm"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "upload dist/gradescope/rmsnorm.zip\n"
+    assert zipfile.is_zipfile(HOUSE.root / "dist" / "gradescope" / "rmsnorm.zip")

@@ -5,6 +5,7 @@ test says. (The real ones run in `test_check`.)
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -101,14 +102,14 @@ def test_a_grader_that_hangs_is_stopped_and_keeps_what_it_had(container: Contain
     container.grader(f"{WRITE_PARTIAL}; sleep 50")
     printed, results = container.run(BYTEWISE_SECONDS="1")
     assert results == PARTIAL
-    assert "stopped after 1 s, in time for Gradescope's limit" in printed
+    assert re.search(r"stopped after \d s, in time for Gradescope's limit", printed)
 
 
 def test_a_grader_that_cannot_even_be_asked_to_stop(container: Container) -> None:
     container.grader(f"trap '' TERM; {WRITE_PARTIAL}; while :; do sleep 1; done")
     printed, results = container.run(BYTEWISE_SECONDS="1")
     assert results == PARTIAL
-    assert "stopped after 11 s" in printed
+    assert re.search(r"stopped after 1\d s", printed)
 
 
 def test_a_grader_that_the_system_kills(container: Container) -> None:
