@@ -284,13 +284,51 @@ def test_docstrings_and_names_that_are_refused(
     assert what in tree.refusal(name, docstring)
 
 
+def several(tree: Tree) -> Assignment:
+    """The assignment, with two files that each have a solution."""
+    folder = tree.house.solution("softmax")
+    folder.mkdir(parents=True)
+    (folder / "softmax.py").write_text("x = 0\n", encoding="utf-8")
+    (folder / "masks.py").write_text("y = 0\n", encoding="utf-8")
+    (folder / "notes.txt").touch()
+    return tree.assignment.model_copy(update={"files": ["softmax.py", "masks.py"]})
+
+
+@pytest.mark.parametrize(
+    ("source", "softmax", "masks"),
+    [("x = 1\n", "x = 1\n", "y = 0\n"), ("y = 1\n", "x = 0\n", "y = 1\n")],
+)
+def test_a_variant_is_of_the_file_that_defines_what_it_replaces(
+    tree: Tree, tmp_path: Path, source: str, softmax: str, masks: str
+) -> None:
+    path = tree.put("right_a.py", "Says.")
+    path.write_text(f'"""Says."""\n{source}', encoding="utf-8")
+    into = tmp_path / "handed" / "in"
+    overlays.write(several(tree), overlays.describe(path), into, tree.house)
+    assert sorted(file.name for file in into.iterdir()) == ["masks.py", "softmax.py"]
+    assert (into / "softmax.py").read_text() == softmax
+    assert (into / "masks.py").read_text() == masks
+
+
+@pytest.mark.parametrize(
+    ("source", "what"),
+    [
+        ("x = 1\ny = 1\n", "replaces definitions of softmax.py and of masks.py"),
+        ("z = 1\n", "replaces nothing of solutions/softmax/softmax.py, which has x"),
+    ],
+)
+def test_a_variant_of_several_files_or_of_none(tree: Tree, source: str, what: str) -> None:
+    path = tree.put("right_a.py", "Says.")
+    path.write_text(f'"""Says."""\n{source}', encoding="utf-8")
+    with pytest.raises(AuthoringError, match=rf"^tests/variants/softmax/right_a\.py, .*{what}"):
+        overlays.apply(several(tree), overlays.describe(path), tree.house)
+
+
 @pytest.mark.parametrize("name", house.names())
 def test_every_variant_of_the_project_makes_a_whole_file(name: str) -> None:
     assignment = manifest.load(name)
-    solution = (house.solution(name) / assignment.files[0]).read_text(encoding="utf-8")
     found = overlays.variants(assignment)
     assert {variant.right for variant in found} == {True, False}
     for variant in found:
-        made = overlay(solution, variant.path.read_text(encoding="utf-8"))
-        compile(made, variant.name, "exec")
-        assert made != solution
+        for file, text in overlays.apply(assignment, variant).items():
+            compile(text, f"{variant.name}/{file}", "exec")
