@@ -19,7 +19,7 @@ from rich.table import Table
 from grader import house as houses
 from grader.gradescope.borrowed import borrow
 from grader.gradescope.box import Box, Limits
-from grader.gradescope.build import build
+from grader.gradescope.build import SECONDS, build
 from grader.gradescope.meter import Usage
 from grader.gradescope.rehearsal import Rehearsal
 from grader.gradescope.submissions import Attempt, attempts, differences, verdicts
@@ -162,6 +162,18 @@ def expected_seconds(usage: Usage, limits: Limits, *, boxed: bool) -> float:
     return usage.seconds if boxed else max(usage.seconds, usage.cpu_seconds / limits.cpus)
 
 
+def slow_for_all(assignment: Assignment) -> str:
+    """What happens to a submission that hangs in every test, if that takes too long; else ""."""
+    limits = [assignment.time_limit_of(test) for test in assignment.tests()]
+    if sum(limits) <= SECONDS:
+        return ""
+    return (
+        f"a submission that hangs in all {len(limits)} tests is stopped after {SECONDS} s, before "
+        f"the last ones have run (their limits sum up to {sum(limits):g} s); with a time_limit of "
+        f"{SECONDS // len(limits)} s in assignment.toml, all would run"
+    )
+
+
 def _resources(usage: Usage, limits: Limits, killed: int, *, boxed: bool) -> list[str]:
     wrong = []
     if usage.timed_out:
@@ -221,7 +233,9 @@ def _show(
         "once, mapped files included), looked at every 0.1 s."
     )
     if confined := next((step.confined for step in steps if step.confined), ()):
-        console.print(f"student code: {'; '.join(confined)}", markup=False)
+        console.print(f"{'; '.join(confined)}.", markup=False)
+    if sentence := slow_for_all(assignment):
+        console.print(f"note: {sentence}")
     for step in steps:
         if step.wrong:
             console.print(f"\n{step.name}:", style="bold red")

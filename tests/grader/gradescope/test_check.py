@@ -13,7 +13,7 @@ from rich.console import Console
 
 from grader import manifest
 from grader.gradescope.box import Limits
-from grader.gradescope.check import Step, _resources, check, expected_seconds
+from grader.gradescope.check import Step, _resources, check, expected_seconds, slow_for_all
 from grader.gradescope.meter import Usage
 
 RMSNORM = manifest.load("rmsnorm")
@@ -132,6 +132,15 @@ def test_what_a_container_would_not_bear(
     changed: dict[str, object], killed: int, said: str
 ) -> None:
     assert "\n".join(_resources(usage(**changed), Limits(), killed, boxed=False)) == said
+
+
+def test_limits_that_a_container_has_no_time_for() -> None:
+    tests = len(list(RMSNORM.tests()))
+    enough = RMSNORM.model_copy(update={"time_limit": 570 // tests})
+    assert slow_for_all(enough) == ""
+    words = slow_for_all(RMSNORM.model_copy(update={"time_limit": 60.0}))
+    assert f"all {tests} tests" in words and f"{60 * tests} s" in words
+    assert f"a time_limit of {570 // tests} s" in words
 
 
 @pytest.mark.usefixtures("nothing_left")
