@@ -12,6 +12,7 @@ before the student, while the numbers in brackets change whenever a cell is run.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import shlex
@@ -26,7 +27,8 @@ import nbformat
 
 from grader.submission.magics import strip_magics
 from grader.submission.result import LineMap, Problem, Refused
-from grader.submission.text import check_syntax, shown, unix_lines
+from grader.submission.syntax import Part, check_parts, check_syntax
+from grader.submission.text import shown, unix_lines
 
 _FILE_LINE = re.compile(r"#\s*file:\s*(?P<file>\S+)\s*$")
 _WRITEFILE = re.compile(r"%%(?:writefile|file)\b(?P<arguments>.*)$")
@@ -83,7 +85,8 @@ def read_cells(text: str, name: str) -> list[Cell]:
         with _quiet():
             # `nbformat.read` would also validate, and so complain of missing and duplicate cell ids
             # and of much else that does not matter to us.
-            book = nbformat.convert(nbformat.reader.reads(text), 4)
+            essentials = json.dumps(_essentials(json.loads(text)))
+            book = nbformat.convert(nbformat.reader.reads(essentials), 4)
         found = [_cell(number, cell) for number, cell in enumerate(book["cells"], start=1)]
     except Exception as error:  # whatever nbformat makes of arbitrary JSON: KeyError, TypeError, …
         what = shown(" ".join(str(error).split())) or type(error).__name__
@@ -118,7 +121,7 @@ def extract(cells: Sequence[Cell], file: str, declared: Sequence[str]) -> Extrac
         )
     source: list[str] = []
     lines: list[tuple[int, int] | None] = []
-    parts: list[tuple[str, LineMap]] = []
+    parts: list[Part] = []
     for cell in mine:
         kept = _python_of(cell, file, notes)
         numbered = [(cell.number, line) for line in range(1, len(kept) + 1)]
@@ -131,15 +134,10 @@ def extract(cells: Sequence[Cell], file: str, declared: Sequence[str]) -> Extrac
     return Extract(text, tuple(lines), notes, _problem(text, tuple(lines), parts, file))
 
 
-def _problem(
-    text: str, lines: LineMap, parts: Sequence[tuple[str, LineMap]], file: str
-) -> Problem | None:
+def _problem(text: str, lines: LineMap, parts: Sequence[Part], file: str) -> Problem | None:
     """A bracket left open in one cell is noticed in the next; so look at each by itself first."""
     whole = check_syntax(text, file, lines)
-    if whole is None:
-        return None
-    alone = (check_syntax(part, file, numbered) for part, numbered in parts)
-    return next((problem for problem in alone if problem is not None), whole)
+    return whole and (check_parts(parts, file) or whole)
 
 
 def _python_of(cell: Cell, file: str, notes: list[str]) -> list[str]:
@@ -158,6 +156,24 @@ def _python_of(cell: Cell, file: str, notes: list[str]) -> list[str]:
         for one in dropped
     ]
     return kept
+
+
+def _essentials(book: dict[str, Any]) -> dict[str, Any]:
+    """The notebook without outputs and all else that nbformat would convert for nothing."""
+    kept: dict[str, Any] = {"metadata": {}}
+    kept |= {key: value for key, value in book.items() if key in ("nbformat", "nbformat_minor")}
+    if "worksheets" in book:  # before version 4
+        sheets = [
+            {"cells": [_essential(cell) for cell in one["cells"]]} for one in book["worksheets"]
+        ]
+        return {**kept, "worksheets": sheets}
+    return {**kept, "cells": [_essential(cell) for cell in book["cells"]]}
+
+
+def _essential(cell: dict[str, Any]) -> dict[str, Any]:
+    wanted = ("cell_type", "source", "input", "language", "level")
+    kept = {key: cell[key] for key in wanted if key in cell}
+    return {**kept, "metadata": {"tags": cell.get("metadata", {}).get("tags", [])}, "outputs": []}
 
 
 def _short(text: str) -> str:

@@ -14,7 +14,8 @@ from grader.submission.archive import is_archive, open_archive
 from grader.submission.entries import Entry, choose, choose_notebook, explain_missing
 from grader.submission.folder import list_folder, read_file
 from grader.submission.result import Limits, LineMap, Problem, Refused, Submission
-from grader.submission.text import check_syntax, decode, shown
+from grader.submission.syntax import check_syntax
+from grader.submission.text import decode, shown
 
 _DEFAULTS = Limits()
 
@@ -121,7 +122,11 @@ class _Intake:
 
     def _from_notebook(self, entry: Entry, file: str) -> None:
         if entry.path not in self.books:
-            data = self._bytes(entry, self.limits.notebook_bytes)
+            try:
+                data = self._bytes(entry, self.limits.notebook_bytes)
+            except Refused as refused:
+                hint = "if it holds images, clear its outputs and save it again"
+                raise Refused(f"{refused.problem.message}; {hint}") from None
             text, _ = decode(data, str(entry))  # line ends of the JSON are nobody's concern
             self.books[entry.path] = notebook.read_cells(text, str(entry))
         made = notebook.extract(self.books[entry.path], file, self.declared)

@@ -42,8 +42,9 @@ class Limits:
     """How much of a submission is read.
 
     Attributes:
-        file_bytes: of a Python file.
-        notebook_bytes: of a notebook, which may hold images.
+        file_bytes: of a Python file, ten times as much as the longest solution.
+        notebook_bytes: of a notebook, which may hold images. Hostile JSON takes 20 times as much
+            memory once it is parsed.
         archive_bytes: of a zip as it was handed in.
         total_bytes: of all that is taken from a folder; of all that a zip holds, decompressed.
         entries: files and folders that a folder or a zip may hold.
@@ -52,10 +53,10 @@ class Limits:
         depth: folders within folders.
     """
 
-    file_bytes: int = 1 << 20
-    notebook_bytes: int = 32 << 20
+    file_bytes: int = 256 << 10
+    notebook_bytes: int = 8 << 20
     archive_bytes: int = 64 << 20
-    total_bytes: int = 128 << 20
+    total_bytes: int = 64 << 20
     entries: int = 2_000
     ratio: int = 200
     ratio_from: int = 1 << 20
