@@ -62,6 +62,8 @@ class Rehearsal:
             self.prefix = self._folder / "opt" / "bytewise"
             for folder in ("source", "submission", "results"):
                 (self.root / folder).mkdir(parents=True)
+            (self._folder / "tmp").mkdir()
+            (self._folder / "tmp").chmod(0o1777)
             unpack(archive, self.source)
             for script in ("setup.sh", "run_autograder"):
                 if not os.access(self.source / script, os.X_OK):
@@ -169,6 +171,7 @@ class Rehearsal:
             "PATH": _SYSTEM_PATH,
             "HOME": os.environ.get("HOME", "/root"),
             "LANG": "C.UTF-8",
+            "TMPDIR": str(self._folder / "tmp"),  # what a killed grader leaves goes with the rest
             "AUTOGRADER_ROOT": str(self.root),
             "BYTEWISE_PREFIX": str(self.prefix),
         }

@@ -151,7 +151,7 @@ def test_the_environment_is_clean_and_names_the_student(container: Container) ->
     lines = printed.splitlines()
     assert "BYTEWISE_UID=12345" in lines
     names = {line.partition("=")[0] for line in lines if "=" in line}
-    assert names <= {"PATH", "LANG", "HOME", "BYTEWISE_UID", "PWD", "SHLVL", "_"}
+    assert names <= {"PATH", "LANG", "HOME", "TMPDIR", "BYTEWISE_UID", "PWD", "SHLVL", "_"}
 
 
 def test_it_reads_nothing_from_standard_input(container: Container) -> None:
