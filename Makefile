@@ -43,7 +43,7 @@ test: $(READY) ## Run the tests; with A=rmsnorm, the public tests on your file
 ifeq ($(A),)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests) $(wildcard assignments/*/public)
 else
-	@$(BIN)/python -m pytest -q assignments/$(A)/public --submission $(or $(SUBMISSION),starter/$(A))
+	@$(BIN)/python -m pytest -q -rN --tables assignments/$(A)/public --submission $(or $(SUBMISSION),starter/$(A))
 endif
 
 grade: $(READY) ## Grade a submission: A=rmsnorm SUBMISSION=PATH

@@ -1,0 +1,135 @@
+"""A pytest plugin: `--tables` prints, after the run, what each test measured and what it earns.
+
+Tests run in order of their numbers, as the handout presents them. The points are what the tests at
+hand are worth here and now; a grade is given by the judge alone.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grader import house as houses
+from grader import manifest
+from grader.house import HouseError
+from grader.report import terminal
+from grader.testing import AssignmentTestCase
+from grader.verdict import GradeReport, TestResult, Verdict, empty_report
+
+_RESULTS = pytest.StashKey[dict[str, TestResult]]()
+#: pytest has printed what was wrong; the stub's words it prints only if asked to.
+_MESSAGE = {Verdict.PASSED: "", Verdict.FAILED: "why: see above"}
+_ASSIGNMENT = pytest.StashKey[manifest.Assignment]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds `--tables`."""
+    parser.getgroup("bytewise").addoption(
+        "--tables", action="store_true", help="print outputs, bytes and points after the run"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sorts an assignment's tests by number; all others keep their places behind them."""
+
+    def place(item: pytest.Item) -> tuple[bool, list[int]]:
+        number = getattr(getattr(item, "function", None), "__number__", None)
+        parts = str(number).split(".") if number is not None else []
+        return not parts, [int(part) for part in parts if part.isdigit()]
+
+    items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keeps what the test measured."""
+    report = yield
+    case = getattr(item, "instance", None)
+    if (
+        call.when == "call"
+        and isinstance(case, AssignmentTestCase)
+        and item.config.getoption("--tables")
+    ):
+        _keep(item, case, call, report)
+    return report
+
+
+def _keep(
+    item: pytest.Item,
+    case: AssignmentTestCase,
+    call: pytest.CallInfo[None],
+    report: pytest.TestReport,
+) -> None:
+    assignment = item.config.stash.get(_ASSIGNMENT, None) or _assignment_of(item.path)
+    if assignment is None:
+        return
+    item.config.stash[_ASSIGNMENT] = assignment
+    try:
+        test = assignment.test(case.number)
+    except KeyError:
+        return  # a test that the manifest does not list: `make check` says so
+    verdict = {"passed": Verdict.PASSED, "skipped": Verdict.NOT_STARTED}.get(
+        report.outcome, Verdict.FAILED
+    )
+    result = TestResult(
+        number=test.number,
+        title=" ".join((case.shortDescription() or test.method).split()),
+        task=assignment.task_of(test).id,
+        points=test.points if verdict is Verdict.PASSED else 0.0,
+        max_points=test.points,
+        verdict=verdict,
+        message=_MESSAGE.get(verdict, str(call.excinfo.value) if call.excinfo else ""),
+        evidence=tuple(case.evidence),
+        seconds=report.duration,
+    )
+    item.config.stash.setdefault(_RESULTS, {})[test.number] = result
+
+
+def _assignment_of(test_file: Path) -> manifest.Assignment | None:
+    try:
+        house = houses.find(test_file)
+    except HouseError:
+        return None
+    for name in house.names():
+        if test_file.is_relative_to(house.public(name)):
+            return manifest.load(name, house)
+    return None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Prints the tables."""
+    assignment = config.stash.get(_ASSIGNMENT, None)
+    results = config.stash.get(_RESULTS, {})
+    if assignment is None or not results:
+        return
+    colours = terminalreporter.hasmarkup
+    text = io.StringIO()
+    console = Console(
+        file=text,
+        highlight=False,
+        force_terminal=colours,
+        width=max(terminalreporter._tw.fullwidth, 120),
+    )
+    terminal.show(_report(assignment, results), console)
+    terminalreporter.write_line("")
+    terminalreporter.write(text.getvalue())
+
+
+def _report(assignment: manifest.Assignment, results: dict[str, TestResult]) -> GradeReport:
+    """A report of the tests that ran, and no others."""
+    report = empty_report(assignment, assignment.seed, "")
+    tasks = tuple(
+        task.model_copy(update={"tests": ran})
+        for task in report.tasks
+        if (ran := tuple(results[t.number] for t in task.tests if t.number in results))
+    )
+    seconds = sum(result.seconds for result in results.values())
+    return report.model_copy(update={"tasks": tasks, "seconds": seconds})
