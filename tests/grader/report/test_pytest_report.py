@@ -11,8 +11,11 @@ from grader import house
 
 def run(submission: Path, *options: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rN", "-p", "no:cacheprovider", "--tables"]
-        + [f"--submission={submission}", *options, str(house.here().public("rmsnorm"))],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-rN", "-p", "no:cacheprovider"),
+            *("--tables", f"--submission={submission}", *options),
+            str(house.here().public("rmsnorm")),
+        ],
         capture_output=True,
         text=True,
         cwd=house.here().root,
