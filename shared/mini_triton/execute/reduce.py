@@ -23,8 +23,24 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 
 
+#: torch's order of additions depends on threads beyond 32,768 elements of one sum: stay far below.
+_LONGEST_SUM = 8192
+
+
+def _float_sum(x: Tensor, axis: int) -> Tensor:
+    """A sum whose bits depend on the row alone, not on threads or on other programs of the chunk.
+
+    torch orders additions by memory layout, so the layout is always the same one here.
+    """
+    x = x.contiguous()
+    size = x.shape[axis]
+    if size > _LONGEST_SUM:
+        x = x.unflatten(axis, (size // _LONGEST_SUM, _LONGEST_SUM)).sum(axis + 1)
+    return x.sum(axis)
+
+
 _FAST: dict[str, Callable[[Tensor, int], Tensor]] = {
-    "arith.addf": lambda x, axis: x.sum(axis),
+    "arith.addf": _float_sum,
     "arith.addi": lambda x, axis: x.sum(axis, dtype=x.dtype),
     "arith.maxsi": lambda x, axis: x.amax(axis),
     "arith.minsi": lambda x, axis: x.amin(axis),
