@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes as _outside_disp
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from mini_triton.backend.relocate import relocated
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
 from mini_triton.launch import Launch
@@ -60,6 +61,8 @@ class Launcher:
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._name: str = metadata.name
+        self._kernel = src.fn
+        self._ttir: str | None = None
         self._constants = {path[0] for path in src.constants if len(path) == 1}
         self._arg_names: tuple[str, ...] = tuple(src.fn.arg_names)
         self._nested = any(len(path) > 1 for path in src.constants) or any(
@@ -87,6 +90,8 @@ class Launcher:
         """Executes one launch; returns when its memory is written."""
         if enter_hook is not None:
             enter_hook(launch_metadata)
+        if self._ttir is None:
+            self._ttir = relocated(function, self._kernel)
         names, values = [], []
         for position, (name, value) in enumerate(zip(self._arg_names, args, strict=True)):
             if position not in self._constants:
@@ -94,7 +99,7 @@ class Launcher:
                 values.append(value)
         launch = Launch(
             kernel=self._name,
-            ttir=function,
+            ttir=self._ttir,
             grid=(int(grid_x), int(grid_y), int(grid_z)),
             args=values,
             arg_names=names,
