@@ -142,7 +142,11 @@ class Match:
         return self._zygote.spawn(job, settings, connection, output)
 
     def _fork(self, connection: socket.socket, report: int, close: list[int]) -> int:
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError:
+            self._zygote.finish()  # the worker is there already, and would be taken for the next
+            raise
         if pid:
             return pid
         try:

@@ -477,7 +477,7 @@ def test_nothing_is_kept_from_one_test_to_the_next(grade):
 
 
 BARRED = {
-    "a TCP connection": "import socket; socket.create_connection(('127.0.0.1', 9), timeout=1)",
+    "a TCP connection": "import socket; socket.socket().connect(('127.0.0.1', 9))",
     "a UDP socket": "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
     "a signal to the zygote": "import os, signal; os.kill(os.getppid(), signal.SIGTERM)",
     "becoming root": "import os; os.setgroups([0]); os.setuid(0)",
