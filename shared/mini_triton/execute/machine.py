@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -17,10 +19,10 @@ from mini_triton.ir.program import Block, Op
 from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
 
-#: Elements of the largest tile over the programs of a chunk. A float32 tile then takes 1 MiB: small
-#: enough for a core's L2 cache, large enough that an operation costs more than starting it.
-#: (`make bench` with 2¹⁵ to 2¹⁹: 2¹⁸ is within a fifth of the fastest for most kernels there.)
-CHUNK_ELEMENTS = 1 << 18
+#: Elements of the largest tile over the programs of a chunk. A float32 tile then takes 2 MiB: about
+#: what a core's L2 cache holds, and enough that an operation costs more than starting it. (The
+#: benchmarks' cases with 2¹⁶ to 2²⁰: 2¹⁹ is the fastest or within a tenth of it for all eight.)
+CHUNK_ELEMENTS = 1 << 19
 #: The hardware's limits of a grid.
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
@@ -67,7 +69,7 @@ class Machine:
         total = math.prod(self.grid)
         before = [buffer.flat.clone() for buffer in self._written]
         try:
-            with torch.no_grad():
+            with torch.no_grad(), _one_thread():
                 for start in range(0, total, self._per_chunk):
                     self._run_chunk(torch.arange(start, min(start + self._per_chunk, total)))
         except BaseException:
@@ -123,6 +125,23 @@ class Machine:
     def count(self, op: Op, buffer: Buffer, kind: str, elements: int, element_size: int) -> None:
         """Adds to the traffic of a source line and a tensor."""
         self.counts[op.where, buffer.position, kind, element_size] += elements
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Runs torch's operations on one thread, so that sums add up in one order on every machine.
+
+    It also keeps a busy machine from stalling every operation: threads of one operation wait for
+    the last of them, which costs milliseconds when its core is taken.
+    """
+    threads = torch.get_num_threads()
+    if threads > 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if threads > 1:
+            torch.set_num_threads(threads)
 
 
 def _checked_grid(launch: Launch) -> tuple[int, int, int]:
