@@ -87,6 +87,11 @@ def _fused_multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     return torch.where(torch.isfinite(total), total, a * b + c)
 
 
+def _power_of_two(x: Tensor) -> Tensor:
+    """By way of float64: torch's float32 exp2 gives other bits in the last lanes of a row."""
+    return torch.exp2(x.double()).to(x.dtype)
+
+
 def _half_away_from_zero(x: Tensor) -> Tensor:
     whole = torch.trunc(x)
     return torch.where((x - whole).abs() >= 0.5, whole + torch.sign(x), whole)
@@ -114,7 +119,7 @@ _HANDLERS: dict[str, Callable[..., Tensor]] = {
     "math.sqrt": torch.sqrt,
     "math.rsqrt": torch.rsqrt,
     "math.exp": torch.exp,
-    "math.exp2": torch.exp2,
+    "math.exp2": _power_of_two,
     "math.expm1": torch.expm1,
     "math.log": torch.log,
     "math.log2": torch.log2,

@@ -44,6 +44,12 @@ class Machine:
     # ---------------------------------------------------------------- arguments
     def _bind(self, launch: Launch) -> list[Value]:
         kinds = self.program.kernel.arg_types
+        for name, arg in zip(launch.arg_names, launch.args, strict=True):
+            if type(arg).__name__ == "TensorDescriptor":
+                raise BadLaunch(
+                    f"kernel {self.kernel}: argument {name} is a TensorDescriptor; pass the tensor "
+                    "and make the descriptor in the kernel with tl.make_tensor_descriptor"
+                )
         if len(kinds) != len(launch.args):
             raise BadLaunch(
                 f"kernel {self.kernel} takes {len(kinds)} arguments that are not constants, "

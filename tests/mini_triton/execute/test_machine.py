@@ -173,6 +173,13 @@ def columns_kernel(x_ptr, out_ptr, M, N: tl.constexpr):
     tl.store(out_ptr + pid, tl.sum(x * x))
 
 
+@triton.jit
+def functions_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    i = tl.program_id(0) * N + tl.arange(0, N)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, tl.exp2(x) + tl.exp(x) * tl.sin(x) - tl.rsqrt(x) * tl.log(x) * tl.erf(x))
+
+
 def everything():
     """Results and counts of some very different kernels."""
     results = []
@@ -195,6 +202,9 @@ def everything():
             results.append(out)
         x, out = normal(256, 37), torch.empty(37)
         columns_kernel[(37,)](x, out, 37, N=256)
+        results.append(out)
+        x, out = normal(77, 4).abs(), torch.empty(77, 4)
+        functions_kernel[(77,)](x, out, N=4)
         results.append(out)
         x, out = normal(3, 1 << 17), torch.empty(3, 3)
         test_reduce.float_kernel[(3,)](x, out, N=1 << 17)
