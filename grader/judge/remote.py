@@ -27,7 +27,8 @@ from grader.testing.problems import (
     StudentError,
     StudentProblem,
 )
-from grader.testing.student import Call, Launches
+from grader.testing.provenance import Operand, execute
+from grader.testing.student import Call, Launches, tensors_in
 
 #: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
 _LONGEST_MESSAGE = 8_000
@@ -135,17 +136,19 @@ class RemoteStudent:
             **plain,
         }
         encoder.seal()
-        records = []
+        records: list[mini_triton.LaunchRecord] = []
+        operands: list[Operand] = []
         try:
             wire.send(self._connection, wire.pack(header, encoder.storages))
             while True:
                 message = wire.receive(self._connection)
                 kind = message.header.get("op")
                 if kind == "launch":
-                    records.append(self._launch(message))
+                    self._launch(message, records, operands)
                 elif kind == "returned":
                     value = message.value(message.header.get("value"))
-                    return Call(name, value, Launches(tuple(r for r in records if r is not None)))
+                    inputs = tensors_in(args, kwargs, tensors)
+                    return Call(name, value, Launches(tuple(records)), inputs, tuple(operands))
                 elif kind == "raised":
                     raise self._problem(message.header)
                 else:
@@ -182,13 +185,18 @@ class RemoteStudent:
                     frames.append(Frame(parts[0], line, parts[1], parts[2]))
         return kind(clean(header.get("message", ""), _LONGEST_MESSAGE), tuple(frames))
 
-    def _launch(self, message: wire.Message) -> mini_triton.LaunchRecord | None:
-        """Executes a launch and answers it; None if the kernel failed."""
+    def _launch(
+        self,
+        message: wire.Message,
+        records: list[mini_triton.LaunchRecord],
+        operands: list[Operand],
+    ) -> None:
+        """Executes a launch, keeps what it moved, and answers it; of one that fails, the error."""
         launch = _checked_launch(message)
         self._announce(f"in kernel {launch.kernel}, grid {launch.grid}")
         before = [storage.clone() for storage in message.storages]
         try:
-            record = self._device.launch(launch)
+            record, touched = execute(self._device, launch)
         except mini_triton.KernelError as error:
             refusal = {
                 "op": "kernel error",
@@ -196,11 +204,13 @@ class RemoteStudent:
                 "message": clean(error, _LONGEST_MESSAGE),
             }
             wire.send(self._connection, wire.pack(refusal))
-            return None
+            return
         except Exception as error:
             raise SimulatorFault(
                 f"the simulator failed on kernel {launch.kernel}: {type(error).__name__}: {error}"
             ) from error
+        records.append(record)
+        operands += touched
         changed = [
             number
             for number, (old, new) in enumerate(zip(before, message.storages, strict=True))
@@ -209,7 +219,6 @@ class RemoteStudent:
         reply = {"op": "launched", "record": record.to_dict(), "changed": changed}
         frame = wire.pack(reply, [message.storages[number] for number in changed])
         wire.send(self._connection, frame)
-        return record
 
 
 def _checked_launch(message: wire.Message) -> mini_triton.Launch:

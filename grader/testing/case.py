@@ -15,6 +15,7 @@ import torch
 from grader.testing.budget import Budget
 from grader.testing.compare import compare
 from grader.testing.evidence import Row
+from grader.testing.provenance import host_work
 from grader.testing.running import describe
 from grader.testing.student import Call, Student
 from grader.testing.traffic import Direction, check_traffic, no_kernel
@@ -145,3 +146,21 @@ class AssignmentTestCase(unittest.TestCase):
                 failures.append(outcome.failure)
         if failures:
             raise self.failureException("\n".join(failures))
+
+    def assert_by_kernels(self, call: Call, **outputs: torch.Tensor) -> None:
+        """Checks that kernels did the work: that nothing was computed by torch on the host.
+
+        What the call's kernels load has to be its inputs, what a kernel stored before, or a
+        constant fill; what it returns has to be stored by a kernel. Views and contiguous copies
+        made by torch are fine; casts, sums and products are not.
+
+        Args:
+            call: the call.
+            **outputs: the outputs that kernels have to have stored, by name.
+
+        Raises:
+            AssertionError: the host computed something; the text says what.
+        """
+        failure = no_kernel(call) or host_work(call.name, call.inputs, call.operands, outputs)
+        if failure is not None:
+            raise self.failureException(failure)

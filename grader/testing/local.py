@@ -11,8 +11,9 @@ from typing import Any
 import mini_triton
 import torch
 
+from grader.testing.provenance import Operand, execute
 from grader.testing.running import run_call, run_gradients
-from grader.testing.student import Call, Launches
+from grader.testing.student import Call, Launches, tensors_in
 from grader.testing.submitted import SubmittedCode
 
 
@@ -22,11 +23,18 @@ class _Recorder:
     def __init__(self, device: Any) -> None:
         self._device = device
         self.records: list[Any] = []
+        self.operands: list[Operand] = []
 
     def launch(self, launch: Any) -> Any:
-        record = self._device.launch(launch)
+        record, operands = execute(self._device, launch)
         self.records.append(record)
+        self.operands += operands
         return record
+
+    def made(self, name: str, value: Any, inputs: tuple[torch.Tensor, ...]) -> Call:
+        """The call during which all this was launched."""
+        launches = Launches(tuple(self.records))
+        return Call(name, value, launches, inputs, tuple(self.operands))
 
 
 @contextmanager
@@ -60,7 +68,7 @@ class LocalStudent:
         self.calls += 1
         with _recorded() as device:
             value = run_call(self._code, name, args, kwargs)
-        return Call(name, value, Launches(tuple(device.records)))
+        return device.made(name, value, tensors_in(args, kwargs))
 
     def gradients(
         self,
@@ -75,7 +83,7 @@ class LocalStudent:
         self.calls += 1
         with _recorded() as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
-        return Call(name, value, Launches(tuple(device.records)))
+        return device.made(name, value, tensors_in(inputs, kwargs, dy))
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""

@@ -53,6 +53,7 @@ class TestToy(AssignmentTestCase):
         self.assert_close("y", call.value, 2 * x.double(), dtype=torch.float32)
         budget = Budget("M*N*s", M=4, N=8, s=4)
         self.assert_traffic(call, loaded=budget, stored=budget)
+        self.assert_by_kernels(call, y=call.value)
 
     @weight(1)
     @number("2.1")

@@ -360,6 +360,22 @@ def test_answers_that_are_none(first, answer, words):
     assert words in result.message
 
 
+@pytest.mark.parametrize(
+    ("cheat", "words"),
+    [
+        ("double_kernel[(1,)](torch.zeros(1), y, 1, BLOCK=16)", "y is not what a kernel stored"),
+        (
+            "double_kernel[(2,)](x * 1.0001, y.clone(), 32, BLOCK=16)",
+            "computed by torch on the host",
+        ),
+    ],
+)
+def test_a_decoy_kernel_does_not_hide_work_on_the_host(first, cheat, words):
+    result = first(f"def double(x):\n    y = x * 2\n    {cheat}\n    return x * 2")
+    assert result.verdict is Verdict.FAILED
+    assert words in result.message
+
+
 def test_a_tensor_subclass_that_lies(first):
     result = first(
         """
