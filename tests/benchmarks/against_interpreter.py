@@ -1,8 +1,8 @@
 """`make bench`: the simulator against Triton's interpreter and against torch, paired.
 
-Each round times interpreter, simulator and torch one after the other, so that a slow minute of the
-machine hits all three; ratios are medians of the rounds' ratios. Compiling is not in the times (one
-run first warms up); counting is.
+Each round gives interpreter, simulator and torch half a second each, one after the other, so that a
+slow minute of the machine hits all three; ratios are medians of the rounds' ratios. Compiling is
+not in the times (one run first warms up); counting is.
 """
 
 from __future__ import annotations
