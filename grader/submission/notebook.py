@@ -33,6 +33,8 @@ from grader.submission.text import shown, unix_lines
 _FILE_LINE = re.compile(r"#\s*file:\s*(?P<file>\S+)\s*$")
 _WRITEFILE = re.compile(r"%%(?:writefile|file)\b(?P<arguments>.*)$")
 _NOTED = 20
+#: nbformat takes 2 kB for a cell, and JSON can spell 240,000 of them in the bytes that we read.
+_CELLS = 5_000
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,9 @@ def _essentials(book: dict[str, Any]) -> dict[str, Any]:
     """The notebook without outputs and all else that nbformat would convert for nothing."""
     kept: dict[str, Any] = {"metadata": {}}
     kept |= {key: value for key, value in book.items() if key in ("nbformat", "nbformat_minor")}
+    count = sum(len(one["cells"]) for one in book.get("worksheets", [book]))
+    if count > _CELLS:
+        raise ValueError(f"it has {count:,} cells, and {_CELLS:,} are the most there may be")
     if "worksheets" in book:  # before version 4
         sheets = [
             {"cells": [_essential(cell) for cell in one["cells"]]} for one in book["worksheets"]

@@ -319,6 +319,14 @@ def test_too_large(handed_in, only) -> None:
     assert "the cells for softmax.py have more than 1,000 characters" in message
 
 
+def test_too_many_cells(handed_in, only) -> None:
+    cell = '{"cell_type":"code","source":""}'
+    text = f'{{"nbformat":4,"cells":[{",".join([cell] * 5_001)}]}}'
+    assert "it has 5,001 cells, and 5,000 are the most" in only(handed_in(text)).message
+    text = f'{{"nbformat":3,"worksheets":[{{"cells":[{",".join([cell] * 5_001)}]}}]}}'
+    assert "it has 5,001 cells, and 5,000 are the most" in only(handed_in(text)).message
+
+
 def test_a_coding_comment_in_a_cell(handed_in) -> None:
     """It would be the file's second line, and so be obeyed when the file is imported."""
     found = handed_in(book(code("# -*- coding: latin-1 -*-\na = 'é'")))
