@@ -27,8 +27,8 @@ from grader.testing.problems import (
     StudentError,
     StudentProblem,
 )
-from grader.testing.provenance import Operand, execute
-from grader.testing.student import Call, Launches, tensors_in
+from grader.testing.student import Call, Launches
+from grader.testing.trace import Trace
 
 #: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
 _LONGEST_MESSAGE = 8_000
@@ -137,18 +137,17 @@ class RemoteStudent:
         }
         encoder.seal()
         records: list[mini_triton.LaunchRecord] = []
-        operands: list[Operand] = []
+        trace = Trace((args, kwargs, tensors))
         try:
             wire.send(self._connection, wire.pack(header, encoder.storages))
             while True:
                 message = wire.receive(self._connection)
                 kind = message.header.get("op")
                 if kind == "launch":
-                    self._launch(message, records, operands)
+                    self._launch(message, records, trace)
                 elif kind == "returned":
                     value = message.value(message.header.get("value"))
-                    inputs = tensors_in(args, kwargs, tensors)
-                    return Call(name, value, Launches(tuple(records)), inputs, tuple(operands))
+                    return Call(name, value, Launches(tuple(records)), trace)
                 elif kind == "raised":
                     raise self._problem(message.header)
                 else:
@@ -189,14 +188,14 @@ class RemoteStudent:
         self,
         message: wire.Message,
         records: list[mini_triton.LaunchRecord],
-        operands: list[Operand],
+        trace: Trace,
     ) -> None:
         """Executes a launch, keeps what it moved, and answers it; of one that fails, the error."""
         launch = _checked_launch(message)
         self._announce(f"in kernel {launch.kernel}, grid {launch.grid}")
         before = [storage.clone() for storage in message.storages]
         try:
-            record, touched = execute(self._device, launch)
+            record = trace.launch(self._device, launch)
         except mini_triton.KernelError as error:
             refusal = {
                 "op": "kernel error",
@@ -210,7 +209,6 @@ class RemoteStudent:
                 f"the simulator failed on kernel {launch.kernel}: {type(error).__name__}: {error}"
             ) from error
         records.append(record)
-        operands += touched
         changed = [
             number
             for number, (old, new) in enumerate(zip(before, message.storages, strict=True))

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import unittest
+from collections.abc import Callable
 from typing import Any
 
+import mini_triton
 import torch
 
+from grader.testing import provenance
 from grader.testing.budget import Budget
 from grader.testing.compare import compare
 from grader.testing.evidence import Row
-from grader.testing.provenance import host_work
+from grader.testing.replay import Unclear, replay
 from grader.testing.running import describe
 from grader.testing.student import Call, Student
+from grader.testing.trace import reach
 from grader.testing.traffic import Direction, check_traffic, no_kernel
 
 
@@ -70,6 +74,11 @@ class AssignmentTestCase(unittest.TestCase):
         """Normal random numbers times `scale`, rounded to `dtype`; contiguous."""
         values = torch.randn(*shape, generator=self.generator, dtype=torch.float64)
         return (values * scale).to(dtype)
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Other normal random numbers, laid out as `tensor`: its shape, strides and dtype."""
+        flat = self.randn(len(reach(tensor)), dtype=tensor.dtype)
+        return flat.as_strided(tensor.shape, tensor.stride())
 
     def zeros(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Zeros; contiguous."""
@@ -147,20 +156,55 @@ class AssignmentTestCase(unittest.TestCase):
         if failures:
             raise self.failureException("\n".join(failures))
 
-    def assert_by_kernels(self, call: Call, **outputs: torch.Tensor) -> None:
-        """Checks that kernels did the work: that nothing was computed by torch on the host.
+    def assert_by_kernels(
+        self,
+        call: Call,
+        *,
+        sums: dict[str, torch.Tensor] | None = None,
+        **stored: torch.Tensor,
+    ) -> None:
+        """Checks that a call's kernels computed what it returned, and not torch on the host.
 
-        What the call's kernels load has to be its inputs, what a kernel stored before, or a
-        constant fill; what it returns has to be stored by a kernel. Views and contiguous copies
-        made by torch are fine; casts, sums and products are not.
+        Outside kernels numbers may be moved (copied, sliced, transposed, padded), but not made:
+        what kernels load has to be inputs of the call, or stored by an earlier launch. See module
+        `provenance`.
 
         Args:
             call: the call.
-            **outputs: the outputs that kernels have to have stored, by name.
+            sums: outputs that may also be the sum over the rows of what a kernel has stored.
+            **stored: outputs, each of whose numbers a kernel has to have stored.
 
         Raises:
-            AssertionError: the host computed something; the text says what.
+            AssertionError: otherwise; the text names tensor, kernel and element.
         """
-        failure = no_kernel(call) or host_work(call.name, call.inputs, call.operands, outputs)
-        if failure is not None:
-            raise self.failureException(failure)
+        missing = no_kernel(call)
+        found = [missing] if missing else provenance.complaints(call.trace, stored, sums or {})
+        if found:
+            raise self.failureException("\n".join(found))
+
+    def assert_follows(self, call: Call, check: Callable[[Call], None], *inputs: Any) -> None:
+        """Checks that the launches of a call, executed again on other inputs, are right for these.
+
+        So an answer that reached the kernels as scalar arguments or constants is found out.
+
+        Args:
+            call: the call.
+            check: judges a call as the first one was judged, but for the other inputs.
+            *inputs: the other inputs, tensors made by `like`; in the order of the call's tensors.
+
+        Raises:
+            AssertionError: `check` does, or a kernel fails on these inputs.
+        """
+        shown = len(self.evidence)
+        try:
+            check(Call(call.name, replay(call.trace, inputs, call.value), call.profile))
+        except Unclear:
+            return
+        except (self.failureException, mini_triton.KernelError) as failure:
+            raise self.failureException(
+                f"the kernels of {call.name} do not compute its result from its inputs: launched "
+                "again on other inputs, with the same scalar arguments, they give what is wrong "
+                f"for these\n{failure}"
+            ) from failure
+        finally:
+            del self.evidence[shown:]  # rows of the first call say it all

@@ -11,36 +11,34 @@ from typing import Any
 import mini_triton
 import torch
 
-from grader.testing.provenance import Operand, execute
 from grader.testing.running import run_call, run_gradients
-from grader.testing.student import Call, Launches, tensors_in
+from grader.testing.student import Call, Launches
 from grader.testing.submitted import SubmittedCode
+from grader.testing.trace import Trace
 
 
 class _Recorder:
-    """A device that executes launches as before and keeps their records."""
+    """A device that executes launches as before, and keeps their records and a trace."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: Any, inputs: Any) -> None:
         self._device = device
         self.records: list[Any] = []
-        self.operands: list[Operand] = []
+        self.trace = Trace(inputs)
 
     def launch(self, launch: Any) -> Any:
-        record, operands = execute(self._device, launch)
+        record = self.trace.launch(self._device, launch)
         self.records.append(record)
-        self.operands += operands
         return record
 
-    def made(self, name: str, value: Any, inputs: tuple[torch.Tensor, ...]) -> Call:
+    def made(self, name: str, value: Any) -> Call:
         """The call during which all this was launched."""
-        launches = Launches(tuple(self.records))
-        return Call(name, value, launches, inputs, tuple(self.operands))
+        return Call(name, value, Launches(tuple(self.records)), self.trace)
 
 
 @contextmanager
-def _recorded() -> Iterator[_Recorder]:
+def _recorded(*inputs: Any) -> Iterator[_Recorder]:
     """The launches of the region; a `mini_triton.profile()` around it still sees them."""
-    recorder = _Recorder(mini_triton.current_device())
+    recorder = _Recorder(mini_triton.current_device(), inputs)
     before = mini_triton.set_device(recorder)
     try:
         yield recorder
@@ -66,9 +64,9 @@ class LocalStudent:
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
         self.calls += 1
-        with _recorded() as device:
+        with _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
-        return device.made(name, value, tensors_in(args, kwargs))
+        return device.made(name, value)
 
     def gradients(
         self,
@@ -81,9 +79,9 @@ class LocalStudent:
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
         self.calls += 1
-        with _recorded() as device:
+        with _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
-        return device.made(name, value, tensors_in(inputs, kwargs, dy))
+        return device.made(name, value)
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import torch
 
-from grader.testing.provenance import Operand
+from grader.testing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -55,28 +55,13 @@ class Call:
         name: what was called, e.g. `rmsnorm_forward`.
         value: what it returned; tensors detached. For `gradients`: (output, gradient, …).
         profile: the kernels that it launched, with their counts.
-        inputs: the tensors among its arguments, as the test holds them.
-        operands: the tensor arguments of its launches, launch by launch: see `provenance`.
+        trace: what its launches were given and what they left.
     """
 
     name: str
     value: Any
     profile: Launches = field(default_factory=Launches)
-    inputs: tuple[torch.Tensor, ...] = ()
-    operands: tuple[Operand, ...] = ()
-
-
-def tensors_in(*values: Any) -> tuple[torch.Tensor, ...]:
-    """The tensors among arguments, containers included, in order."""
-    found: list[torch.Tensor] = []
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            found.append(value)
-        elif isinstance(value, tuple | list):
-            found += tensors_in(*value)
-        elif isinstance(value, dict):
-            found += tensors_in(*value.values())
-    return tuple(found)
+    trace: Trace = field(default_factory=lambda: Trace(()))
 
 
 class Student(Protocol):

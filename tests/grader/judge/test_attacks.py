@@ -363,10 +363,10 @@ def test_answers_that_are_none(first, answer, words):
 @pytest.mark.parametrize(
     ("cheat", "words"),
     [
-        ("double_kernel[(1,)](torch.zeros(1), y, 1, BLOCK=16)", "y is not what a kernel stored"),
+        ("double_kernel[(1,)](torch.zeros(1), y, 1, BLOCK=16)", "y was stored by no kernel"),
         (
             "double_kernel[(2,)](x * 1.0001, y.clone(), 32, BLOCK=16)",
-            "computed by torch on the host",
+            "x_ptr of double_kernel holds numbers that are neither",
         ),
     ],
 )
