@@ -97,7 +97,7 @@ class House:
 
 
 def find(start: Path | None = None) -> House:
-    """The tree around a file: the nearest folder upwards that has `assignments/` and `grader/`.
+    """The tree around a file: the nearest folder upwards with `assignments/` and this package.
 
     Args:
         start: where to begin; the default is this very file.
@@ -107,7 +107,8 @@ def find(start: Path | None = None) -> House:
     """
     start = (start or Path(__file__)).resolve()
     for folder in (start, *start.parents):
-        if (folder / "assignments").is_dir() and (folder / "grader").is_dir():
+        # The package, not just a folder of that name: tests/ has an assignments/ and a grader/ too.
+        if (folder / "assignments").is_dir() and (folder / "grader" / "house.py").is_file():
             return House(folder)
     raise HouseError(
         f"no folder above {start} holds assignments/ and grader/; install the project in editable "

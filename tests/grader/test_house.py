@@ -13,6 +13,7 @@ from grader.house import House, HouseError
 def tree(tmp_path: Path) -> Path:
     """A tree with two assignments, and a folder that is none."""
     (tmp_path / "grader").mkdir()
+    (tmp_path / "grader" / "house.py").touch()
     for name in ("softmax", "attention"):
         folder = tmp_path / "assignments" / name
         folder.mkdir(parents=True)
@@ -81,3 +82,10 @@ def test_a_copy_of_the_package_finds_the_tree_it_was_copied_to(tree: Path) -> No
 def test_paths_in_messages_are_relative_to_the_root(tree: Path) -> None:
     assert House(tree).relative(tree / "assignments" / "softmax") == "assignments/softmax"
     assert House(tree).relative(Path("/elsewhere")) == "/elsewhere"
+
+
+def test_the_tests_own_folders_are_no_tree(tree: Path) -> None:
+    for name in ("assignments", "grader"):
+        (tree / "tests" / name).mkdir(parents=True)
+    hidden_test = tree / "tests" / "hidden" / "rmsnorm" / "test_forward_hidden.py"
+    assert house.find(hidden_test).root == tree
