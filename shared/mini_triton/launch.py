@@ -52,22 +52,13 @@ class Traffic:
         return self
 
 
-@dataclass
-class LaunchRecord:
-    """What one launch moved, per tensor argument and per source line (file, line)."""
-
-    kernel: str
-    grid: tuple[int, int, int]
-    tensors: dict[str, Traffic] = field(default_factory=dict)
-    lines: dict[tuple[str, int], Traffic] = field(default_factory=dict)
+class Counted:
+    """Something with a `total` of traffic, whose four counts are attributes of its own."""
 
     @property
     def total(self) -> Traffic:
-        """Over all tensors."""
-        total = Traffic()
-        for traffic in self.tensors.values():
-            total += traffic
-        return total
+        """All of its traffic."""
+        raise NotImplementedError
 
     @property
     def loaded(self) -> int:
@@ -88,6 +79,24 @@ class LaunchRecord:
     def stored_bytes(self) -> int:
         """Bytes stored."""
         return self.total.stored_bytes
+
+
+@dataclass
+class LaunchRecord(Counted):
+    """What one launch moved, per tensor argument and per source line (file, line)."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    tensors: dict[str, Traffic] = field(default_factory=dict)
+    lines: dict[tuple[str, int], Traffic] = field(default_factory=dict)
+
+    @property
+    def total(self) -> Traffic:
+        """Over all tensors."""
+        total = Traffic()
+        for traffic in self.tensors.values():
+            total += traffic
+        return total
 
     def add(self, tensor: str, where: Location, kind: str, elements: int, size: int) -> None:
         """Adds traffic of one line on one tensor."""

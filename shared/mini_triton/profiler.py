@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mini_triton.host import HostCounter, HostOp
-from mini_triton.launch import LaunchRecord, Traffic
+from mini_triton.launch import Counted, LaunchRecord, Traffic
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -19,7 +19,7 @@ _open: list[Profile] = []
 
 
 @dataclass
-class Profile:
+class Profile(Counted):
     """What the kernels launched in a region, and the torch operations beside them, have moved.
 
     All counts are exact. `loaded` and `stored` are elements whose mask was true, summed over all
@@ -36,26 +36,6 @@ class Profile:
         for launch in self.launches:
             total += launch.total
         return total
-
-    @property
-    def loaded(self) -> int:
-        """Elements loaded by kernels."""
-        return self.total.loaded
-
-    @property
-    def stored(self) -> int:
-        """Elements stored by kernels."""
-        return self.total.stored
-
-    @property
-    def loaded_bytes(self) -> int:
-        """Bytes loaded by kernels."""
-        return self.total.loaded_bytes
-
-    @property
-    def stored_bytes(self) -> int:
-        """Bytes stored by kernels."""
-        return self.total.stored_bytes
 
     @property
     def host_loaded_bytes(self) -> int:

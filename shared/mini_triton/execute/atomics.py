@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mini_triton.execute.memory import _active, _by_buffer, check_bounds, expand_all
+from mini_triton.execute.memory import active_lanes, by_buffer, check_bounds, expand_all
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
@@ -82,10 +82,10 @@ def _apply(
     """
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
-    mask, _ = _active(frame, mask, op.operand_types[0].shape)
+    mask, _ = active_lanes(frame, mask, op.operand_types[0].shape)
     reached: list[tuple[Pointer, Tensor | None]] = [(pointer, mask)]
     if pointer.buffer is None:
-        reached = [(part, inside) for _, part, inside in _by_buffer(frame, op, pointer, mask)]
+        reached = [(part, inside) for _, part, inside in by_buffer(frame, op, pointer, mask)]
     shape = (frame.count, *op.types[0].shape) if op.used else ()
     old = torch.zeros(shape, dtype=op.types[0].dtype)
     for part, inside in reached:
@@ -106,7 +106,7 @@ class _Lanes:
         buffer = pointer.buffer
         assert buffer is not None
         shape = op.operand_types[0].shape
-        mask, active = _active(frame, mask, shape)
+        mask, active = active_lanes(frame, mask, shape)
         self.flat = buffer.as_dtype(pointer.dtype)
         offsets = expand_all(frame, pointer.lanes, shape)
         check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")

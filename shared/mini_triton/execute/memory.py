@@ -33,7 +33,7 @@ def _load(frame: Frame, op: Op) -> Tensor:
     mask = frame.tensor(op.operands[1]) if len(op.operands) > 1 else None
     other = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
     shape = op.types[0].shape
-    mask, active = _active(frame, mask, shape)
+    mask, active = active_lanes(frame, mask, shape)
     if other is None:
         other = torch.zeros((1,) * (1 + len(shape)), dtype=op.types[0].dtype)
     if active == 0:
@@ -51,11 +51,11 @@ def _store(frame: Frame, op: Op) -> None:
     value = frame.tensor(op.operands[1])
     mask = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
     shape = op.operand_types[0].shape
-    mask, active = _active(frame, mask, shape)
+    mask, active = active_lanes(frame, mask, shape)
     if active == 0:
         return
     if pointer.buffer is None:
-        for buffer, part, part_mask in _by_buffer(frame, op, pointer, mask):
+        for buffer, part, part_mask in by_buffer(frame, op, pointer, mask):
             count = int(expand_all(frame, part_mask, shape).sum())
             frame.machine.count(op, buffer, "stored", count, part.dtype.itemsize)
             _write(frame, op, part, part_mask, value, shape)
@@ -64,7 +64,9 @@ def _store(frame: Frame, op: Op) -> None:
     _write(frame, op, pointer, mask, value, shape)
 
 
-def _active(frame: Frame, mask: Tensor | None, shape: tuple[int, ...]) -> tuple[Tensor | None, int]:
+def active_lanes(
+    frame: Frame, mask: Tensor | None, shape: tuple[int, ...]
+) -> tuple[Tensor | None, int]:
     """(mask, or None where it is true everywhere; how many lanes it lets through)."""
     total = count_lanes(shape, frame.count)
     if mask is None:
@@ -230,7 +232,7 @@ def _describe(
 
 
 # -------------------------------------------------------------------- pointers of unknown origin
-def _by_buffer(
+def by_buffer(
     frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None
 ) -> list[tuple[Buffer, Pointer, Tensor]]:
     """Sorts byte addresses into the launch's tensors: (buffer, pointer into it, mask)."""
@@ -262,7 +264,7 @@ def _load_by_address(
 ) -> Tensor:
     result = other
     shape = op.types[0].shape
-    for buffer, part, part_mask in _by_buffer(frame, op, pointer, mask):
+    for buffer, part, part_mask in by_buffer(frame, op, pointer, mask):
         count = int(expand_all(frame, part_mask, shape).sum())
         frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
         result = torch.where(part_mask, _read(frame, op, part, part_mask, other), result)

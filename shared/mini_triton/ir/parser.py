@@ -7,17 +7,13 @@ Whether the simulator can execute an operation is not decided here but in `execu
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
-from mini_triton.errors import UNKNOWN, BadProgram, Location
-from mini_triton.ir.lexer import Token, tokenize
-from mini_triton.ir.locations import Locations, strip_aliases
+from mini_triton.errors import BadProgram
+from mini_triton.ir.inference import inferred_results, number
 from mini_triton.ir.program import Block, Function, Op, Program, Region
-from mini_triton.ir.types import TORCH_DTYPE, Type
-
-_POINTEE_RESULT = {"tt.load"}  # printed with the pointer's type only
-_FLOAT_BITS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+from mini_triton.ir.reader import Reader
+from mini_triton.ir.types import Type
 
 
 def parse(text: str) -> Program:
@@ -28,166 +24,7 @@ def parse(text: str) -> Program:
     return _Parser(text).module()
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._locations = Locations(text)
-        self._tokens = tokenize(strip_aliases(text))
-        self._at = 0
-        self._scopes: list[dict[str, int]] = []
-        self._slot_types: dict[int, Type] = {}
-
-    # ---------------------------------------------------------------- tokens
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        token = self._tokens[self._at]
-        if token.kind == "end":
-            raise BadProgram(f"TTIR line {token.line}: the text ends too early")
-        self._at += 1
-        return token
-
-    def _accept(self, text: str) -> bool:
-        if self._next.text == text and self._next.kind != "string":
-            self._at += 1
-            return True
-        return False
-
-    def _expect(self, text: str) -> None:
-        if not self._accept(text):
-            raise self._error(f"expected {text!r}")
-
-    def _error(self, what: str) -> BadProgram:
-        found = self._next.text if self._next.text != "\n" else "the end of the line"
-        return BadProgram(f"TTIR line {self._next.line}: {what}, found {found!r}")
-
-    def _skip_newlines(self) -> None:
-        while self._next.kind == "newline":
-            self._at += 1
-
-    # ---------------------------------------------------------------- values
-    def _define(self, name: str, kind: Type) -> int:
-        slot = len(self._slot_types)
-        self._slot_types[slot] = kind
-        self._scopes[-1][name] = slot
-        return slot
-
-    def _lookup(self, name: str) -> int:
-        for scope in reversed(self._scopes):
-            if name in scope:
-                return scope[name]
-        raise self._error(f"value {name} is used but not defined")
-
-    # ---------------------------------------------------------------- types
-    def _type(self) -> Type:
-        token = self._take()
-        if token.kind == "tensor":
-            shape = tuple(int(d) for d in token.text[len("tensor<") :].split("x") if d)
-            element = self._type()
-            if self._accept(","):  # a layout encoding: later stages have them, TTIR does not
-                raise self._error("a layout encoding does not belong in TTIR")
-            self._expect(">")
-            return element.with_shape(shape)
-        if token.text == "!tt.ptr":
-            self._expect("<")
-            pointee = self._type()
-            if self._accept(","):
-                self._take()  # the address space
-            self._expect(">")
-            return Type("ptr", (), pointee)
-        if token.kind == "word" and token.text in TORCH_DTYPE:
-            return Type(token.text)
-        if token.kind == "type" and self._next.text == "<":  # !tt.tensordesc<…>: kept by name
-            self._balanced("<", ">")
-            return Type(token.text)
-        if token.kind in ("word", "type"):
-            return Type(token.text)
-        self._at -= 1
-        raise self._error("expected a type")
-
-    def _types_in_parentheses(self) -> list[Type]:
-        self._expect("(")
-        types: list[Type] = []
-        while not self._accept(")"):
-            types.append(self._type())
-            self._accept(",")
-        return types
-
-    def _type_list(self) -> list[Type]:
-        """`T`, `(T, T)`, or nothing."""
-        if self._next.text == "(":
-            return self._types_in_parentheses()
-        return [self._type()]
-
-    def _balanced(self, opening: str, closing: str) -> str:
-        """The text of a bracketed group, brackets included."""
-        depth, parts = 0, list[str]()
-        while True:
-            token = self._take()
-            parts.append(f" {token.text} " if token.kind == "word" else token.text)
-            depth += (token.text == opening) - (token.text == closing)
-            if depth == 0:
-                return "".join(parts)
-
-    # ---------------------------------------------------------------- attributes
-    def _attribute_value(self) -> Any:
-        token = self._take()
-        if token.kind == "string":
-            return token.text[1:-1].encode().decode("unicode_escape")
-        if token.text in ("true", "false"):
-            return token.text == "true"
-        if token.kind == "number":
-            value: Any = float(token.text) if _is_float(token.text) else int(token.text)
-            if self._accept(":"):
-                self._type()
-            return value
-        if token.kind == "hex":
-            return int(token.text, 16)
-        if token.text == "array":  # array<i32: 1, 0>
-            self._expect("<")
-            self._type()
-            items: list[Any] = []
-            if self._accept(":"):
-                while self._next.text != ">":
-                    items.append(self._attribute_value())
-                    self._accept(",")
-            self._expect(">")
-            return items
-        if token.text == "[":
-            items = []
-            while not self._accept("]"):
-                items.append(self._attribute_value())
-                self._accept(",")
-            return items
-        if self._next.text == "<":
-            return token.text + self._balanced("<", ">")
-        return token.text
-
-    def _attributes(self, closing: str) -> dict[str, Any]:
-        attrs: dict[str, Any] = {}
-        while not self._accept(closing):
-            key = self._take()
-            name = key.text.strip('"')
-            attrs[name] = self._attribute_value() if self._accept("=") else True
-            self._accept(",")
-        return attrs
-
-    # ---------------------------------------------------------------- locations
-    def _location(self) -> Location:
-        """An optional `loc(…)`."""
-        if self._next.text != "loc" or self._next.kind != "word":
-            return UNKNOWN
-        self._take()
-        self._expect("(")
-        depth, parts = 1, list[str]()
-        while True:
-            token = self._take()
-            depth += (token.text == "(") - (token.text == ")")
-            if depth == 0:
-                return self._locations.resolve("".join(parts))
-            parts.append(" at " if token.text == "at" and token.kind == "word" else token.text)
-
+class _Parser(Reader):
     # ---------------------------------------------------------------- module and functions
     def module(self) -> Program:
         """The whole text."""
@@ -301,13 +138,6 @@ class _Parser:
                 slots += [self._define(f"{name}#{i}", next(kinds)) for i in range(count)]
         return tuple(slots)
 
-    def _operand(self) -> int:
-        token = self._take()
-        if token.kind != "value":
-            self._at -= 1
-            raise self._error("expected a value")
-        return self._lookup(token.text)
-
     def _plain(self, name: str) -> tuple[Op, list[Type]]:
         """Operands, words and attributes in any order, then `: types`."""
         operands: list[int] = []
@@ -348,18 +178,6 @@ class _Parser:
                 self._take()  # commas and brackets around operands
         return self._typed(name, operands, words, attrs, types, results)
 
-    def _signature(self) -> tuple[list[Type], list[Type] | None]:
-        """Types after the colon: `T`, `T, T`, `A to B`, `A * B -> C`, `(A, B) -> C`."""
-        types = self._type_list()
-        results: list[Type] | None = None
-        while True:
-            if self._accept(",") or self._accept("*"):
-                types += self._type_list()
-            elif self._accept("->") or self._accept("to"):
-                results = self._type_list()
-            else:
-                return types, results
-
     def _typed(
         self,
         name: str,
@@ -371,7 +189,7 @@ class _Parser:
     ) -> tuple[Op, list[Type]]:
         """Fills in the result types that the printed form leaves to be inferred."""
         if results is None:
-            results = _inferred_results(name, types)
+            results = inferred_results(name, types)
         elif name == "tt.split":  # printed once for its two results
             results = results * 2
         op = Op(
@@ -420,7 +238,7 @@ class _Parser:
         else:
             raw = self._take().text
         kind = self._type() if self._accept(":") else Type("i1")
-        attrs["value"] = self._number(raw, kind)
+        attrs["value"] = self._constant_value(raw, kind)
         return Op(name, attrs=attrs), [kind]
 
     def _dense(self) -> Any:
@@ -432,18 +250,11 @@ class _Parser:
             self._accept(",")
         return items
 
-    def _number(self, raw: Any, kind: Type) -> Any:
-        """A Python number (or nested list of numbers) from the text of a constant."""
-        if isinstance(raw, list):
-            return [self._number(item, kind) for item in raw]
-        if raw in ("true", "false"):
-            return raw == "true"
+    def _constant_value(self, raw: Any, kind: Type) -> Any:
+        if isinstance(raw, str) and raw.startswith('"'):
+            raise self._error("packed dense constants are not supported")
         try:
-            if raw.startswith('"'):
-                raise self._error("packed dense constants are not supported")
-            if kind.is_float and raw.startswith("0x"):
-                return _float_from_bits(int(raw, 16), kind.element)
-            return float(raw) if kind.is_float else int(raw, 0)
+            return number(raw, kind)
         except ValueError:
             raise self._error(f"{raw!r} is not a constant of type {kind}") from None
 
@@ -597,46 +408,3 @@ _SPECIAL = {
     "scf.while": _Parser._while,
     "scf.if": _Parser._if,
 }
-
-#: Operations without results among those that `_plain` reads.
-_NO_RESULT = {
-    "tt.store",
-    "tt.print",
-    "tt.assert",
-    "gpu.barrier",
-    "ttg.barrier",
-    "llvm.intr.assume",
-    "tt.descriptor_store",
-}
-
-
-def _inferred_results(name: str, types: list[Type]) -> list[Type]:
-    """Result types of operations whose printed signature names operand types only."""
-    if name in _NO_RESULT or not types:
-        return []
-    last = types[-1]
-    if name in ("arith.cmpi", "arith.cmpf"):
-        return [Type("i1", last.shape)]
-    if name in _POINTEE_RESULT:
-        if last.pointee is None:
-            raise BadProgram(f"{name} takes a pointer, not {last}")
-        return [last.pointee.with_shape(last.shape)]
-    if name == "arith.mulsi_extended" or name == "arith.mului_extended":
-        return [last, last]
-    if name == "tt.addptr":
-        return [types[0]]
-    return [last]
-
-
-def _is_float(text: str) -> bool:
-    return "." in text or "e" in text or "E" in text
-
-
-def _float_from_bits(bits: int, element: str) -> float:
-    """The value of a hexadecimal float constant, whose bits are those of `element`."""
-    if element == "bf16":
-        return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
-    if element in _FLOAT_BITS:
-        code = _FLOAT_BITS[element]
-        return float(struct.unpack(code, bits.to_bytes(struct.calcsize(code), "little"))[0])
-    raise ValueError(element)
