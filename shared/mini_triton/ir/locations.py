@@ -12,9 +12,11 @@ import re
 from mini_triton.errors import UNKNOWN, Location
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
-_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d+):\d+(?: to .*)?$')
+_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d+):\d+(?:\s*to.*)?$')
 _NAMED = re.compile(r'^"(?:[^"\\]|\\.)*"\((.*)\)$')
 _LIBRARY = re.compile(r"[\\/]triton[\\/](?:language|experimental)[\\/]")
+_MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[(\[]|[)\]]| at |,\s*')
+_ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 
 
 class Locations:
@@ -27,28 +29,64 @@ class Locations:
     def resolve(self, body: str) -> Location:
         """The place that `loc(body)` names, `UNKNOWN` when it names none."""
         if body not in self._resolved:
-            frames = self._frames(body, depth=0)
-            own = [frame for frame in frames if not _LIBRARY.search(frame.file)]
-            self._resolved[body] = (own or frames or [UNKNOWN])[0]
+            self._resolved[body] = self._found(body)
         return self._resolved[body]
 
-    def _frames(self, body: str, depth: int) -> list[Location]:
-        """Frames from the innermost to the outermost."""
-        if depth > 200:  # a chain of calls that deep is a cycle of hostile text
-            return []
-        if body.startswith("#"):
-            return self._frames(self._aliases.get(body, "unknown"), depth + 1)
-        if match := _FILE.match(body):
-            return [Location(match.group(1).replace("\\\\", "\\"), int(match.group(2)))]
-        if match := _NAMED.match(body):
-            return self._frames(match.group(1), depth + 1)
-        if body.startswith("callsite("):
-            callee, _, caller = body[len("callsite(") : -1].rpartition(" at ")
-            return self._frames(callee, depth + 1) + self._frames(caller, depth + 1)
-        if body.startswith("fused"):
-            inner = body[body.index("[") + 1 : body.rindex("]")] if "[" in body else ""
-            return [f for part in inner.split(", ") for f in self._frames(part, depth + 1)]
-        return []
+    def _found(self, body: str) -> Location:
+        """The innermost frame that is not Triton's, else the innermost one.
+
+        Walks from the innermost frame outwards and enters an alias once: what it led to before, it
+        would lead to again. So aliases that refer to each other end, and take linear time.
+        """
+        innermost = UNKNOWN
+        entered: set[str] = set()
+        pending = [body]
+        while pending:
+            part = pending.pop()
+            if part.startswith("#"):
+                if part not in entered:
+                    entered.add(part)
+                    pending.append(self._aliases.get(part, "unknown"))
+            elif match := _FILE.match(part):
+                frame = Location(unescaped(match.group(1)), int(match.group(2)))
+                if not _LIBRARY.search(frame.file):
+                    return frame
+                innermost = frame if innermost is UNKNOWN else innermost
+            elif match := _NAMED.match(part):
+                pending.append(match.group(1))
+            elif part.startswith("callsite("):
+                pending += reversed(_split(part[len("callsite(") : -1]))
+            elif part.startswith("fused") and "[" in part:
+                pending += reversed(_split(part[part.index("[") + 1 : part.rindex("]")]))
+        return innermost
+
+
+def _split(body: str) -> list[str]:
+    """The parts of a call site ("callee at caller") or of a list, outside of brackets."""
+    parts, start, depth = [], 0, 0
+    for mark in _MARK.finditer(body):
+        text = mark.group()
+        if text in "([":
+            depth += 1
+        elif text in ")]":
+            depth -= 1
+        elif depth == 0 and text[0] in " ,":
+            parts.append(body[start : mark.start()])
+            start = mark.end()
+    return [*parts, body[start:]]
+
+
+def unescaped(text: str) -> str:
+    r"""The string that MLIR printed: `\\` is a backslash, `\C3\A9` the two bytes of é."""
+    plain = _ESCAPE.sub(_one_byte, text.encode())
+    return plain.decode(errors="replace")
+
+
+def _one_byte(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    if len(code) == 2:
+        return bytes([int(code, 16)])
+    return {b"n": b"\n", b"t": b"\t"}.get(code, code)
 
 
 def strip_aliases(text: str) -> str:

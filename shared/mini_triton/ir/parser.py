@@ -21,7 +21,10 @@ def parse(text: str) -> Program:
 
     Raises `BadProgram` naming the TTIR line and what was expected there.
     """
-    return _Parser(text).module()
+    try:
+        return _Parser(text).module()
+    except RecursionError:
+        raise BadProgram("the TTIR text is nested too deeply") from None
 
 
 class _Parser(Reader):

@@ -9,7 +9,7 @@ from typing import Any
 
 from mini_triton.errors import UNKNOWN, BadProgram, Location
 from mini_triton.ir.lexer import Token, tokenize
-from mini_triton.ir.locations import Locations, strip_aliases
+from mini_triton.ir.locations import Locations, strip_aliases, unescaped
 from mini_triton.ir.types import TORCH_DTYPE, Type
 
 
@@ -140,7 +140,7 @@ class Reader:
     def _attribute_value(self) -> Any:
         token = self._take()
         if token.kind == "string":
-            return token.text[1:-1].encode().decode("unicode_escape")
+            return unescaped(token.text[1:-1])
         if token.text in ("true", "false"):
             return token.text == "true"
         if token.kind == "number":
