@@ -86,7 +86,8 @@ class Trace:
         """Has `device` execute a launch, and keeps what came of it. Raises what `device` does."""
         positions = [n for n, arg in enumerate(launch.args) if isinstance(arg, torch.Tensor)]
         tensors = [launch.args[n].detach() for n in positions]  # type: ignore[union-attr]
-        size = 2 * sum(reach(tensor).nbytes for tensor in tensors)
+        # An expanded tensor reaches little, but counts as what it would be if written out.
+        size = 2 * sum(max(reach(tensor).nbytes, tensor.nbytes) for tensor in tensors)
         self.complete = self.complete and self._held + size <= MOST_BYTES
         if not self.complete:
             return device.launch(launch)

@@ -4,7 +4,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase
+from grader.testing import AssignmentTestCase, Call
 
 EPS = 1e-5
 
@@ -13,13 +13,23 @@ class TestAutograd(AssignmentTestCase):
     """y, dx and dg of `RMSNorm.apply` for inputs of any rank and dtype."""
 
     def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor) -> None:
-        """y, dx and dg of RMSNorm.apply(x, g, eps) against autograd of the definition."""
+        """RMSNorm.apply(x, g, eps) and its gradients: right, and computed by kernels."""
         call = self.student.gradients("RMSNorm.apply", x, g, EPS, dy=dy)
+        y, dx, dg = self.judge(call, x, g, dy)
+        self.assert_by_kernels(call, y=y, dx=dx, sums={"dg": dg})
+        x, g, dy = self.like(x), self.like(g), self.like(dy)
+        self.assert_follows(call, lambda again: self.judge(again, x, g, dy), x, g, dy)
+
+    def judge(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        """y, dx and dg against autograd of the definition."""
         y, dx, dg = self.unpack(call, "y", "dx", "dg")
         expected_dx, expected_dg = oracle.gradients(x, g, dy, EPS)
         self.assert_close("y", y, oracle.rmsnorm(x, g, EPS), dtype=x.dtype)
         self.assert_close("dx", dx, expected_dx, dtype=x.dtype)
         self.assert_close("dg", dg, expected_dg, dtype=g.dtype)
+        return y, dx, dg
 
     @weight(3)
     @number("3.1")

@@ -4,7 +4,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Call
 
 EPS = 1e-5
 
@@ -12,22 +12,34 @@ EPS = 1e-5
 class TestBackward(AssignmentTestCase):
     """dx and dg of `rmsnorm_backward`, given the r of a right forward."""
 
-    def backward(
-        self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float = EPS
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """rmsnorm_backward with the r that a right forward returns: dx, and dg_partial summed."""
-        r = oracle.inverse_rms(x, eps).float()
-        call = self.student.call("rmsnorm_backward", x, g, r, dy)
+    def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, floor: float = 0.0) -> Call:
+        """rmsnorm_backward with the r of a right forward: right, and computed by a kernel."""
+        call = self.student.call("rmsnorm_backward", x, g, self.r(x), dy)
+        dx, dg_partial = self.judge(call, x, g, dy, floor)
+        self.assert_by_kernels(call, dx=dx, dg_partial=dg_partial)
+        x, g, dy = self.like(x), self.like(g), self.like(dy)
+        self.assert_follows(call, lambda again: self.judge(again, x, g, dy), x, g, self.r(x), dy)
+        return call
+
+    def r(self, x: torch.Tensor) -> torch.Tensor:
+        """What a right forward returns for r: (M,) float32."""
+        return oracle.inverse_rms(x, EPS).float()
+
+    def judge(
+        self,
+        call: Call,
+        x: torch.Tensor,
+        g: torch.Tensor,
+        dy: torch.Tensor,
+        floor: float = 0.0,
+    ) -> tuple[torch.Tensor, ...]:
+        """dx, and dg_partial summed, against autograd of the definition."""
         dx, dg_partial = self.unpack(call, "dx", "dg_partial")
         self.assertEqual(dg_partial.dtype, torch.float32, "dg_partial is to be float32")
-        return dx, dg_partial.sum(0)
-
-    def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor) -> None:
-        """dx and dg against autograd of the definition."""
-        dx, dg = self.backward(x, g, dy)
         expected_dx, expected_dg = oracle.gradients(x, g, dy, EPS)
-        self.assert_close("dx", dx, expected_dx, dtype=x.dtype)
-        self.assert_close("dg", dg, expected_dg)
+        self.assert_close("dx", dx, expected_dx, dtype=x.dtype, floor=floor)
+        self.assert_close("dg", dg_partial.sum(0), expected_dg)
+        return dx, dg_partial
 
     @weight(3)
     @number("2.1")
@@ -49,9 +61,7 @@ class TestBackward(AssignmentTestCase):
     def test_dy_along_x(self):
         """dy = 3x and g all ones: y hardly changes as a row is scaled, so dx is nearly zero"""
         x = self.randn(7, 16)
-        dx, _ = self.backward(x, self.ones(16), 3 * x)
-        expected, _ = oracle.gradients(x, self.ones(16), 3 * x, EPS)
-        self.assert_close("dx", dx, expected, floor=1e-5)
+        self.check(x, self.ones(16), 3 * x, floor=1e-5)
 
     @weight(3)
     @number("2.4")
@@ -86,10 +96,9 @@ class TestBackward(AssignmentTestCase):
         """x, dy and r are loaded once, g once a row; dx and a row's share of dg are stored once"""
         for M, N, dtype in ((64, 100, torch.float32), (16, 256, torch.bfloat16)):
             x, dy = (self.randn(M, N, dtype=dtype) for _ in range(2))
-            r = oracle.inverse_rms(x, EPS).float()
             s = x.element_size()
             self.assert_traffic(
-                self.student.call("rmsnorm_backward", x, self.randn(N, dtype=dtype), r, dy),
+                self.check(x, self.randn(N, dtype=dtype), dy),
                 loaded=Budget("3*M*N*s + 4*M", M=M, N=N, s=s),
                 stored=Budget("M*N*s + 4*M*N", M=M, N=N, s=s),
             )

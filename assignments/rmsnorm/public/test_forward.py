@@ -4,7 +4,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Call
 
 EPS = 1e-5
 
@@ -12,11 +12,23 @@ EPS = 1e-5
 class TestForward(AssignmentTestCase):
     """y and r of `rmsnorm_forward`, and the bytes that its kernel moves."""
 
-    def check(self, x: torch.Tensor, g: torch.Tensor, eps: float = EPS) -> None:
-        """rmsnorm_forward(x, g, eps) against the definition: y in x's dtype, r in float32."""
-        y, r = self.unpack(self.student.call("rmsnorm_forward", x, g, eps), "y", "r")
+    def check(self, x: torch.Tensor, g: torch.Tensor, eps: float = EPS) -> Call:
+        """rmsnorm_forward(x, g, eps): right, and computed by a kernel from x and g."""
+        call = self.student.call("rmsnorm_forward", x, g, eps)
+        y, r = self.judge(call, x, g, eps)
+        self.assert_by_kernels(call, y=y, r=r)
+        x, g = self.like(x), self.like(g)
+        self.assert_follows(call, lambda again: self.judge(again, x, g, eps), x, g)
+        return call
+
+    def judge(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """y and r against the definition: y in x's dtype, r in float32."""
+        y, r = self.unpack(call, "y", "r")
         self.assert_close("r", r, oracle.inverse_rms(x, eps), dtype=torch.float32)
         self.assert_close("y", y, oracle.rmsnorm(x, g, eps), dtype=x.dtype)
+        return y, r
 
     @weight(3)
     @number("1.1")
@@ -65,7 +77,7 @@ class TestForward(AssignmentTestCase):
             x, g = self.randn(M, N, dtype=dtype), self.randn(N, dtype=dtype)
             s = x.element_size()
             self.assert_traffic(
-                self.student.call("rmsnorm_forward", x, g, EPS),
+                self.check(x, g),
                 loaded=Budget("2*M*N*s", M=M, N=N, s=s),
                 stored=Budget("M*N*s + 4*M", M=M, N=N, s=s),
             )

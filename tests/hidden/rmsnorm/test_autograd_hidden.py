@@ -4,18 +4,35 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Call
 
 
 class TestAutogradHidden(AssignmentTestCase):
-    def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float = 1e-5) -> None:
-        """y, dx and dg of RMSNorm.apply(x, g, eps) against autograd of the definition."""
+    def check(self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float = 1e-5) -> Call:
+        """RMSNorm.apply(x, g, eps) and its gradients: right, and computed by kernels."""
         call = self.student.gradients("RMSNorm.apply", x, g, eps, dy=dy)
+        self.check_call(call, x, g, dy, eps)
+        return call
+
+    def check_call(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float
+    ) -> None:
+        """What a call returned is right, and was computed by its kernels from x, g and dy."""
+        y, dx, dg = self.judge(call, x, g, dy, eps)
+        self.assert_by_kernels(call, y=y, dx=dx, sums={"dg": dg})
+        x, g, dy = self.like(x), self.like(g), self.like(dy)
+        self.assert_follows(call, lambda again: self.judge(again, x, g, dy, eps), x, g, dy)
+
+    def judge(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """y, dx and dg against autograd of the definition."""
         y, dx, dg = self.unpack(call, "y", "dx", "dg")
         expected_dx, expected_dg = oracle.gradients(x, g, dy, eps)
         self.assert_close("y", y, oracle.rmsnorm(x, g, eps), dtype=x.dtype)
         self.assert_close("dx", dx, expected_dx, dtype=x.dtype)
         self.assert_close("dg", dg, expected_dg, dtype=g.dtype)
+        return y, dx, dg
 
     @weight(2)
     @number("3.5")
@@ -40,11 +57,7 @@ class TestAutogradHidden(AssignmentTestCase):
         self.check(x, g, dy, eps=0.5)
         for args, kwargs, eps in (((), {}, 1e-5), ((1e-3,), {}, 1e-3), ((), {"eps": 0.1}, 0.1)):
             call = self.student.gradients("rmsnorm", x, g, *args, dy=dy, **kwargs)
-            y, dx, dg = self.unpack(call, "y", "dx", "dg")
-            expected_dx, expected_dg = oracle.gradients(x, g, dy, eps)
-            self.assert_close("y", y, oracle.rmsnorm(x, g, eps))
-            self.assert_close("dx", dx, expected_dx)
-            self.assert_close("dg", dg, expected_dg)
+            self.check_call(call, x, g, dy, eps)
 
     @weight(1)
     @number("3.7")
@@ -74,7 +87,7 @@ class TestAutogradHidden(AssignmentTestCase):
         M, N = 40, 96
         x, g, dy = (self.randn(*shape, dtype=torch.bfloat16) for shape in ((M, N), (N,), (M, N)))
         self.assert_traffic(
-            self.student.gradients("RMSNorm.apply", x, g, 1e-5, dy=dy),
+            self.check(x, g, dy),
             loaded=Budget("2*M*N*s + (3*M*N*s + 4*M) + 4*M*N", M=M, N=N, s=2),
             stored=Budget("(M*N*s + 4*M) + (M*N*s + 4*M*N) + 4*N", M=M, N=N, s=2),
         )

@@ -4,15 +4,27 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Call
 
 
 class TestForwardHidden(AssignmentTestCase):
-    def check(self, x: torch.Tensor, g: torch.Tensor, eps: float = 1e-5) -> None:
+    def check(self, x: torch.Tensor, g: torch.Tensor, eps: float = 1e-5) -> Call:
+        """rmsnorm_forward(x, g, eps): right, and computed by a kernel from x and g."""
+        call = self.student.call("rmsnorm_forward", x, g, eps)
+        y, r = self.judge(call, x, g, eps)
+        self.assert_by_kernels(call, y=y, r=r)
+        x, g = self.like(x), self.like(g)
+        self.assert_follows(call, lambda again: self.judge(again, x, g, eps), x, g)
+        return call
+
+    def judge(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, eps: float
+    ) -> tuple[torch.Tensor, ...]:
         """y and r against the definition; each row of y is judged by its own size."""
-        y, r = self.unpack(self.student.call("rmsnorm_forward", x, g, eps), "y", "r")
+        y, r = self.unpack(call, "y", "r")
         self.assert_close("r", r, oracle.inverse_rms(x, eps), dtype=torch.float32)
         self.assert_close("y", y, oracle.rmsnorm(x, g, eps), dtype=x.dtype, per_row=True)
+        return y, r
 
     @weight(3)
     @number("1.7")
@@ -59,7 +71,7 @@ class TestForwardHidden(AssignmentTestCase):
             x, g = self.randn(M, N, dtype=dtype), self.randn(N, dtype=g_dtype)
             s, t = x.element_size(), g.element_size()
             self.assert_traffic(
-                self.student.call("rmsnorm_forward", x, g, 1e-5),
+                self.check(x, g),
                 loaded=Budget("M*N*s + M*N*t", M=M, N=N, s=s, t=t),
                 stored=Budget("M*N*s + 4*M", M=M, N=N, s=s),
             )

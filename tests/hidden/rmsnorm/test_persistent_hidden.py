@@ -4,16 +4,27 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.rmsnorm import oracle
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Call
 
 
 class TestPersistentHidden(AssignmentTestCase):
     def check(
         self, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, P: int, eps: float = 1e-5
-    ) -> None:
-        """P programs: dx, each row judged by its own size, and dg against autograd."""
+    ) -> Call:
+        """P programs: right, and computed by a kernel."""
         r = oracle.inverse_rms(x, eps).float()
         call = self.student.call("rmsnorm_backward_persistent", x, g, r, dy, P)
+        dx, dg_partial = self.judge(call, x, g, dy, P, eps)
+        self.assert_by_kernels(call, dx=dx, dg_partial=dg_partial)
+        x, g, dy = self.like(x), self.like(g), self.like(dy)
+        r = oracle.inverse_rms(x, eps).float()
+        self.assert_follows(call, lambda again: self.judge(again, x, g, dy, P, eps), x, g, r, dy)
+        return call
+
+    def judge(
+        self, call: Call, x: torch.Tensor, g: torch.Tensor, dy: torch.Tensor, P: int, eps: float
+    ) -> tuple[torch.Tensor, ...]:
+        """dx, each row judged by its own size, and dg against autograd of the definition."""
         dx, dg_partial = self.unpack(call, "dx", "dg_partial")
         expected_dx, expected_dg = oracle.gradients(x, g, dy, eps)
         self.assert_close("dx", dx, expected_dx, dtype=x.dtype, per_row=True)
@@ -21,6 +32,7 @@ class TestPersistentHidden(AssignmentTestCase):
         self.assertEqual(tuple(dg_partial.shape), shape, "dg_partial is to be (programs, N)")
         self.assertEqual(dg_partial.dtype, torch.float32, "dg_partial is to be float32")
         self.assert_close("dg", dg_partial.sum(0), expected_dg)
+        return dx, dg_partial
 
     @weight(2)
     @number("4.5")
@@ -67,10 +79,10 @@ class TestPersistentHidden(AssignmentTestCase):
             (40, 64, 3, torch.bfloat16, torch.float32),
         ):
             x, dy = (self.randn(M, N, dtype=dtype) for _ in range(2))
-            g, r = self.randn(N, dtype=g_dtype), oracle.inverse_rms(x, 1e-5).float()
+            g = self.randn(N, dtype=g_dtype)
             s, t = x.element_size(), g.element_size()
             self.assert_traffic(
-                self.student.call("rmsnorm_backward_persistent", x, g, r, dy, P),
+                self.check(x, g, dy, P),
                 loaded=Budget("2*M*N*s + P*N*t + 4*M", M=M, N=N, P=P, s=s, t=t),
                 stored=Budget("M*N*s + 4*P*N", M=M, N=N, P=P, s=s),
             )
