@@ -6,12 +6,14 @@
 #   PYTHON=python3.12    which Python to build the environment with (3.11 or newer)
 
 PYTHON  ?= python3
-A       ?=
+# A student's handout has no tests of the project: it needs fewer packages and fewer targets, and
+# its one assignment need not be named.
+WHOLE   := $(wildcard tests/mini_triton)
+A       ?= $(if $(WHOLE),,$(notdir $(firstword $(wildcard assignments/*))))
 VENV    := .venv
 BIN     := $(VENV)/bin
 READY   := $(VENV)/.ready
-# A student's handout has no tests/ of the project: it needs fewer packages.
-EXTRA   := $(if $(wildcard tests/mini_triton),dev,test)
+EXTRA   := $(if $(WHOLE),dev,test)
 INDEX   := $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL))
 TRITON  := triton==3.7.1
 TORCH   := torch==2.13.0
@@ -23,7 +25,8 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 
 help: ## List the targets
 	@echo "make TARGET [A=assignment]"
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) \
+	  | $(if $(WHOLE),cat,grep -vE '## (TA|Instructor):') | awk -F ':.*## ' '{printf "  %-18s %s\n", $$1, $$2}'
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -36,7 +39,7 @@ $(READY): pyproject.toml
 
 setup: $(READY) ## Make .venv with everything (quick when it is there)
 
-demo: $(READY) ## Grade the reference and the untouched starter of an assignment
+demo: $(READY) ## TA: grade the reference and the untouched starter of an assignment
 	@$(BIN)/python -m grader demo $(or $(A),rmsnorm)
 
 test: $(READY) ## Run the tests; with A=rmsnorm, the public tests on your file
@@ -46,7 +49,7 @@ else
 	@$(BIN)/python -m pytest -q -rN --tables assignments/$(A)/public --submission $(or $(SUBMISSION),starter/$(A))
 endif
 
-grade: $(READY) ## Grade a submission: A=rmsnorm SUBMISSION=PATH
+grade: $(READY) ## TA: grade a submission: A=rmsnorm SUBMISSION=PATH
 	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(or $(SUBMISSION),starter/$(or $(A),rmsnorm))
 
 report: $(READY) ## Grade and write dist/report.html: A=rmsnorm [SUBMISSION=PATH]
@@ -67,20 +70,20 @@ lint: $(READY)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: $(READY) ## Format all Python files
+format: $(READY) ## Instructor: format all Python files
 	@$(BIN)/ruff check --fix-only -q .
 	@$(BIN)/ruff format .
 
 types: $(READY)
 	@$(BIN)/mypy
 
-bench: $(READY) ## Time the simulator against Triton's interpreter and torch
+bench: $(READY) ## Instructor: time the simulator against Triton's interpreter and torch
 	@$(BIN)/python tests/benchmarks/against_interpreter.py
 
 gradescope: $(READY) ## TA: build dist/gradescope/<assignment>.zip: A=rmsnorm
 	@$(BIN)/python -m grader gradescope $(or $(A),rmsnorm)
 
-gradescope-check: $(READY) ## TA: run that zip as Gradescope would, three submissions: A=rmsnorm
+gradescope-check: $(READY) ## TA: run that zip as Gradescope would, on four submissions: A=rmsnorm
 	@$(BIN)/python -m grader gradescope-check $(or $(A),rmsnorm)
 
 handout: $(READY) ## TA: build dist/handout/<assignment>.zip for students: A=rmsnorm
