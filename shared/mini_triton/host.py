@@ -27,8 +27,25 @@ _FREE = {
     "aten::alias",
     "aten::lift_fresh",
     "aten::_local_scalar_dense",
+    "aten::_reshape_alias",
+    "aten::_unsafe_view",
+    "aten::unsafe_split",
     "aten::resize_",
     "aten::set_",
+}
+#: Operations that write their first argument without reading it.
+_OVERWRITES = {
+    "aten::bernoulli_",
+    "aten::cauchy_",
+    "aten::copy_",
+    "aten::exponential_",
+    "aten::fill_",
+    "aten::geometric_",
+    "aten::log_normal_",
+    "aten::normal_",
+    "aten::random_",
+    "aten::uniform_",
+    "aten::zero_",
 }
 
 
@@ -61,25 +78,11 @@ class HostCounter(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         name = func._schema.name
         if name not in _FREE and not _is_view(func):
-            written = _written(func, args, kwargs or {}, result)
-            read = _distinct(tree_leaves((args, kwargs)))
-            if name in (
-                "aten::zero_",
-                "aten::fill_",
-                "aten::copy_",
-                "aten::normal_",
-                "aten::uniform_",
-            ):
-                read = [
-                    t for t in read if all(t is not w for w in written)
-                ]  # overwritten, not read
+            read, written = _moved(func, args, kwargs or {})
             self._ops.append(
                 HostOp(
                     name.removeprefix("aten::"),
-                    sum(t.numel() for t in read),
-                    sum(t.numel() for t in written),
-                    sum(t.numel() * t.element_size() for t in read),
-                    sum(t.numel() * t.element_size() for t in written),
+                    *_elements_and_bytes(_distinct(read), _distinct([*written, result])),
                 )
             )
         return result
@@ -93,24 +96,40 @@ def _is_view(func: Any) -> bool:
     )
 
 
-def _written(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-) -> list[torch.Tensor]:
-    """Results, and arguments that the schema says are written in place."""
-    values = [*args, *kwargs.values()]
-    in_place = [
-        value
-        for argument, value in zip(func._schema.arguments, values, strict=False)
-        if argument.alias_info is not None and argument.alias_info.is_write
-    ]
-    return _distinct(tree_leaves((in_place, result)))
+def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Arguments that the operation reads, and those that its schema says it writes in place."""
+    schema = func._schema
+    by_name = {argument.name: argument for argument in schema.arguments}
+    bound = [*zip(schema.arguments, args, strict=False)]
+    bound += [(by_name[name], value) for name, value in kwargs.items()]
+    read, written = [], []
+    for argument, value in bound:
+        writes = argument.alias_info is not None and argument.alias_info.is_write
+        if writes:
+            written.append(value)
+        overwritten = argument.is_out or schema.name in _OVERWRITES
+        if not (writes and overwritten):
+            read.append(value)
+    return read, written
 
 
-def _distinct(leaves: Iterable[Any]) -> list[torch.Tensor]:
+def _elements_and_bytes(
+    read: list[torch.Tensor], written: list[torch.Tensor]
+) -> tuple[int, int, int, int]:
+    """(loaded, stored, loaded bytes, stored bytes)."""
+    return (
+        sum(t.numel() for t in read),
+        sum(t.numel() for t in written),
+        sum(t.numel() * t.element_size() for t in read),
+        sum(t.numel() * t.element_size() for t in written),
+    )
+
+
+def _distinct(values: Iterable[Any]) -> list[torch.Tensor]:
     """Tensors, each memory once: two views of the same elements are one read."""
     found: dict[tuple[int, tuple[int, ...], tuple[int, ...]], torch.Tensor] = {}
     key: Callable[[torch.Tensor], Any] = lambda t: (t.data_ptr(), tuple(t.shape), t.stride())  # noqa: E731
-    for leaf in leaves:
+    for leaf in tree_leaves(list(values)):
         if isinstance(leaf, torch.Tensor):
             found.setdefault(key(leaf), leaf)
     return list(found.values())

@@ -102,7 +102,8 @@ def profile(host: bool = True) -> Iterator[Profile]:
         else:
             yield recorded
     finally:
-        _open.remove(recorded)
+        # By identity: profiles with equal contents are equal, and regions may nest.
+        _open[:] = [profile for profile in _open if profile is not recorded]
 
 
 def record(launch: LaunchRecord) -> None:
