@@ -187,6 +187,8 @@ def demo(assignment: str) -> None:
         ("The reference solution", house.solution(assignment)),
         ("The untouched starter", house.starter(assignment)),
     ):
+        if not path.is_dir():  # a student's handout has no solution
+            continue
         console.rule(f"{title}: {house.here().relative(path)}")
         with _Progress(console, loaded, None) as progress:
             report = _judged(loaded, path, None, None, progress.listener)

@@ -41,7 +41,7 @@ You write in {files}.
 The first `make` installs what is needed into `.venv` here, some gigabytes if PyTorch comes with
 CUDA. A build for CPUs is much smaller:
 
-    make setup TORCH_INDEX_URL=https://download.pytorch.org/whl/cpu
+    make setup TORCH_INDEX_URL=…     # PyTorch's index of CPU builds: its install page names it
 
 Grading runs more tests than you have here; the assignment's README says what they ask for.
 """
