@@ -1,0 +1,202 @@
+"""Triton's own machinery on the simulator: grids, warmup, autotune, heuristics, hooks, timing."""
+
+import mini_triton
+import pytest
+import torch
+import triton
+import triton.language as tl
+import triton.testing
+
+from tests.mini_triton.comparing import assert_same, normal
+
+
+@triton.jit
+def inner(x, factor):
+    return x * factor
+
+
+@triton.jit
+def outer(x, factor):
+    return inner(inner(x, factor), 2)
+
+
+@triton.jit
+def scale_kernel(x_ptr, y_ptr, n, factor, BLOCK: tl.constexpr):
+    i = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + i, outer(tl.load(x_ptr + i, mask=i < n), factor), mask=i < n)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [(4,), (2, 2), (2, 2, 1), lambda meta: (triton.cdiv(20, meta["BLOCK"]), 2), [3]],
+    ids=["one", "two", "three", "callable", "list"],
+)
+def test_grids(grid):
+    x, y = normal(20), torch.zeros(20)
+    scale_kernel[grid](x, y, 20, 1.5, BLOCK=8)
+    assert_same(y, x * 3.0)
+
+
+def test_keyword_arguments_and_defaults_of_launches():
+    x, y = normal(20), torch.zeros(20)
+    scale_kernel[(3,)](n=20, y_ptr=y, x_ptr=x, factor=2.0, BLOCK=8, num_warps=8, num_stages=2)
+    assert_same(y, x * 4.0)
+    with pytest.raises(ValueError, match="num_warps must be a power of 2, not 3"):
+        scale_kernel[(3,)](x, y, 20, 2.0, BLOCK=16, num_warps=3)
+
+
+def test_warmup_compiles_and_runs_nothing():
+    x, y = normal(20), torch.zeros(20)
+    with mini_triton.profile() as p:
+        compiled = scale_kernel.warmup(x, y, 20, 0.25, BLOCK=8, grid=(3,))
+        assert b"tt.func public @scale_kernel" in compiled.asm["ttir"]
+        by_dtype = scale_kernel.warmup(torch.float32, torch.float32, 20, 0.25, BLOCK=8, grid=(3,))
+        assert by_dtype.metadata.shared == 0
+    assert p.launches == []
+    assert not y.any()
+    compiled[(3, 1, 1)](x, y, 20, 0.25, 8)
+    assert_same(y, x * 0.5)
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 4}), triton.Config({"BLOCK": 16}, num_warps=8)], key=["n"]
+)
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.jit
+def tuned_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    if EVEN:
+        tl.store(y_ptr + i, tl.load(x_ptr + i) + 1)
+    else:
+        tl.store(y_ptr + i, tl.load(x_ptr + i, mask=i < n) + 1, mask=i < n)
+
+
+@pytest.mark.parametrize("n", [32, 21])
+def test_autotune_over_heuristics(n):
+    """Each configuration is tried, one is kept, and torch's counters see nothing of it."""
+    x, y = normal(n), torch.zeros(n)
+    with mini_triton.profile() as p:
+        tuned_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+    assert_same(y, x + 1)
+    assert {launch.grid[0] for launch in p.launches} == {triton.cdiv(n, 4), triton.cdiv(n, 16)}
+    assert {launch.loaded for launch in p.launches} == {n}
+    assert p.host == []
+    with mini_triton.profile() as p:
+        tuned_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
+    assert len(p.launches) == 1
+    assert tuned_kernel.best_config.kwargs["BLOCK"] in (4, 16)
+
+
+@triton.autotune(
+    configs=[triton.Config({"BLOCK": 8}), triton.Config({"BLOCK": 32})],
+    key=["n"],
+    reset_to_zero=["y_ptr"],
+)
+@triton.jit
+def accumulating_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + i % 4, tl.load(x_ptr + i, mask=i < n), mask=i < n)
+
+
+def test_autotune_resets_what_trials_have_changed():
+    x, y = torch.ones(32), torch.zeros(4)
+    accumulating_kernel[lambda meta: (triton.cdiv(32, meta["BLOCK"]),)](x, y, 32)
+    assert y.tolist() == [8.0] * 4
+
+
+@triton.heuristics({"BLOCK": lambda args: triton.next_power_of_2(args["n"])})
+@triton.jit
+def row_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr, tl.sum(tl.load(x_ptr + i, mask=i < n, other=0.0)))
+
+
+def test_heuristics():
+    x, out = torch.arange(11.0), torch.zeros(1)
+    row_kernel[(1,)](x, out, 11)
+    assert out.item() == 55.0
+
+
+def test_specialisation_does_not_change_results():
+    """Arguments equal to 1 and multiples of 16 are compiled in; others are not."""
+    for n in (1, 2, 16, 17, 32):
+        x, y = normal(32), torch.zeros(32)
+        scale_kernel[(4,)](x, y, n, 1, BLOCK=8)
+        assert_same(y[:n], x[:n] * 2)
+        assert not y[n:].any()
+
+
+def test_large_and_negative_scalar_arguments():
+    @triton.jit
+    def scalars_kernel(out_ptr, a, b, c):
+        tl.store(out_ptr, a)
+        tl.store(out_ptr + 1, b)
+        tl.store(out_ptr + 2, c)
+
+    out = torch.zeros(3, dtype=torch.int64)
+    scalars_kernel[(1,)](out, -(2**63), 2**40 + 1, True)
+    assert out.tolist() == [-(2**63), 2**40 + 1, 1]
+    scalars_kernel[(1,)](out, 2**64 - 1, -7, False)
+    assert out.tolist() == [-1, -7, 0]
+
+
+@triton.jit
+def pair_kernel(pointers, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(pointers[1] + i, tl.load(pointers[0] + i, mask=i < n), mask=i < n)
+
+
+def test_tuple_arguments_are_refused_with_a_way_out():
+    with pytest.raises(mini_triton.BadLaunch, match="pass the tuple's items as separate arguments"):
+        pair_kernel[(1,)]((normal(8), normal(8)), 8, BLOCK=8)
+
+
+def test_launches_in_a_dispatch_mode_and_with_gradients():
+    """Inputs that require gradients are read like others; torch's modes do not see the kernel."""
+    x, y = normal(20).requires_grad_(), torch.zeros(20)
+    with torch.utils._python_dispatch.TorchDispatchMode():
+        scale_kernel[(3,)](x, y, 20, 0.5, BLOCK=8)
+    assert_same(y, x.detach())
+    parameter = torch.nn.Parameter(normal(20))
+    with torch.inference_mode():
+        scale_kernel[(3,)](parameter, y, 20, 1.0, BLOCK=8)
+    assert_same(y, parameter.detach() * 2)
+
+
+def test_timing_by_tritons_own_means():
+    x, y = normal(20), torch.zeros(20)
+    launch = lambda: scale_kernel[(3,)](x, y, 20, 1.5, BLOCK=8)  # noqa: E731
+    assert triton.testing.do_bench(launch, warmup=1, rep=1) > 0
+    low, high = triton.testing.do_bench(launch, warmup=1, rep=1, quantiles=[0.2, 0.8])
+    assert 0 < low <= high
+
+
+def test_errors_of_the_front_end_are_tritons_own():
+    @triton.jit
+    def wrong_kernel(x_ptr):
+        tl.store(x_ptr, tl.arange(0, 3))
+
+    with pytest.raises(triton.CompilationError, match="power of 2"):
+        wrong_kernel[(1,)](normal(4))
+
+
+def test_the_emulated_device():
+    driver = triton.runtime.driver.active
+    assert driver.get_current_device() == 0
+    assert driver.get_active_torch_device() == torch.device("cpu")
+    assert driver.utils.get_device_properties(0)["multiprocessor_count"] == 132
+    driver.set_current_device(0)
+    with pytest.raises(mini_triton.BadLaunch, match="device 1 was asked"):
+        driver.set_current_device(1)
+
+
+def test_hooks_around_launches(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        triton.knobs.runtime, "launch_enter_hook", lambda metadata: seen.append("enter")
+    )
+    monkeypatch.setattr(
+        triton.knobs.runtime, "launch_exit_hook", lambda metadata: seen.append("exit")
+    )
+    scale_kernel[(3,)](normal(20), torch.zeros(20), 20, 1.5, BLOCK=8)
+    assert seen == ["enter", "exit"]
