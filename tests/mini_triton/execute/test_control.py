@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, integers, normal, run
+from tests.mini_triton.comparing import assert_same, integers, normal, run, simulator_only
 
 
 @triton.jit
@@ -81,6 +81,7 @@ def test_a_negative_step_that_the_front_end_knows():
     assert out.item() == 7531036
 
 
+@simulator_only("a GPU would hang")
 @pytest.mark.parametrize("step", [0, -1])
 def test_a_loop_that_would_never_end_is_an_error(step):
     out = torch.zeros(1, dtype=torch.int32)
