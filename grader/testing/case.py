@@ -18,7 +18,7 @@ from grader.testing import provenance
 from grader.testing.budget import Budget
 from grader.testing.compare import compare
 from grader.testing.evidence import Row
-from grader.testing.replay import Unclear, replay
+from grader.testing.replay import Unclear, replay, substitute
 from grader.testing.running import describe
 from grader.testing.student import Call, Student
 from grader.testing.trace import reach
@@ -76,9 +76,13 @@ class AssignmentTestCase(unittest.TestCase):
         return (values * scale).to(dtype)
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Other normal random numbers, laid out as `tensor`: its shape, strides and dtype."""
-        flat = self.randn(len(reach(tensor)), dtype=tensor.dtype)
-        return flat.as_strided(tensor.shape, tensor.stride())
+        """Other normal random numbers, laid out as `tensor`: its shape, strides and dtype.
+
+        Numbers that are equal are replaced by equal ones, in all tensors of a test, and zeros stay:
+        so it does not matter which of several equal numbers a kernel was given (`assert_follows`).
+        """
+        seed = test_seed(self.run_seed, f"{self.number} other")
+        return substitute(reach(tensor), seed).as_strided(tensor.shape, tensor.stride())
 
     def zeros(self, *shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
         """Zeros; contiguous."""

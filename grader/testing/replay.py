@@ -5,9 +5,10 @@ strange tensor behind: as scalar arguments, as constants in a kernel's code, as 
 the launches, which are plain messages, are executed once more with other inputs in place of those
 of the call. What the kernels compute follows; what was computed elsewhere does not.
 
-Which of the call's inputs an argument was is found by its contents: whole tensors first, then runs
-of elements (a slice, a row), then single numbers. Where the contents fit several and these go
-different ways, nothing can be said, and nothing is.
+What an argument was is found by its contents: whole tensors first, then runs of elements (a slice,
+a row, several tensors joined), then single numbers; among inputs first, then among what launches
+have stored, the last first. Where contents fit several inputs nothing can be said, and nothing is.
+That is up to the test, not to the submission: see `substitute`.
 """
 
 from __future__ import annotations
@@ -21,12 +22,29 @@ import torch
 from grader.testing.provenance import summed
 from grader.testing.trace import Step, Trace, bits, copies, leaves_of, reach
 
-#: At most this many places are looked at where a run of elements may have come from.
-_MOST_PLACES = 16
+#: The last steps of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+#: OOPSLA 2014): shifts, and the factors between them as signed numbers.
+_SHIFTS = (30, 27, 31)
+_FACTORS = (0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64))
 
 
 class Unclear(Exception):
-    """It cannot be told where numbers came from: they fit several places."""
+    """It cannot be told which input numbers were: they fit several."""
+
+
+def substitute(flat: torch.Tensor, seed: int) -> torch.Tensor:
+    """A normal random number for each number of a flat tensor: equal for equal ones, 0 for 0.
+
+    Args:
+        flat: floating-point.
+        seed: numbers are a function of this and the one that they stand for.
+    """
+    word = flat.double().view(torch.int64) ^ seed
+    for shift, factor in zip(_SHIFTS, (*_FACTORS, 1), strict=True):
+        word = (word ^ ((word >> shift) & ((1 << (64 - shift)) - 1))) * factor
+    uniform = ((word >> 11) & ((1 << 53) - 1)).double() * 2.0**-53 + 2.0**-54
+    normal = torch.special.ndtri(uniform)
+    return torch.where(flat == 0, 0.0, normal).to(flat.dtype)
 
 
 @dataclass
@@ -35,6 +53,7 @@ class _Pair:
 
     old: torch.Tensor
     new: torch.Tensor
+    is_input: bool
     raw: bytes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +88,7 @@ class _Replay:
         if [_layout(tensor) for tensor in others] != [_layout(tensor) for tensor in trace.inputs]:
             raise ValueError("the inputs of a replay have to be laid out as those of the call")
         for old, new in zip(trace.inputs, others, strict=True):
-            self._learn(old, new)
+            self._learn(old, new, is_input=True)
         device = mini_triton.LocalDevice()
         for index, step in enumerate(trace.steps):
             self._run(device, index, step)
@@ -86,14 +105,21 @@ class _Replay:
         )
         for position in positions:
             if step.moved(position).stored:
-                self._learn(step.left(position), args[position])
+                self._learn(step.left(position), args[position], is_input=False)
                 self._left[index, position] = args[position]
 
-    def _learn(self, old: torch.Tensor, new: Any) -> None:
-        """Notes what became of a tensor: of all it reaches, and of its own elements in order."""
-        self._pairs.append(_Pair(reach(old).clone(), reach(new).clone()))
+    def _learn(self, old: torch.Tensor, new: Any, *, is_input: bool) -> None:
+        """Notes what became of a tensor: of all it reaches, and of its elements in either order."""
+        pairs = [(reach(old), reach(new))]
         if old.numel() and not old.is_contiguous():
-            self._pairs.append(_Pair(old.contiguous().view(-1), new.contiguous().view(-1)))
+            pairs.append((old.reshape(-1), new.reshape(-1)))
+        if old.ndim == 2:
+            pairs.append((old.t().reshape(-1), new.t().reshape(-1)))
+        known = [_Pair(before.clone(), after.clone(), is_input) for before, after in pairs]
+        place = sum(
+            pair.is_input for pair in self._pairs
+        )  # behind the inputs: the last comes first
+        self._pairs[place:place] = known
 
     # ---------------------------------------------------------------- outputs
     def value(self, value: Any) -> Any:
@@ -126,14 +152,15 @@ class _Replay:
         if not _holds_numbers(flat).any():
             return flat
         raw = bits(flat).numpy().tobytes()
-        fits = [p.new for p in self._pairs if p.old.dtype is flat.dtype and p.raw == raw]
-        return _the_one(fits) if fits else None
+        fits = [p for p in self._pairs if p.old.dtype is flat.dtype and p.raw == raw]
+        return _first([(pair.is_input, pair.new) for pair in fits])
 
     def _parts(self, tensor: torch.Tensor) -> torch.Tensor:
         """What became of a tensor put together from parts of others: by its runs, flat."""
         flat = tensor.contiguous().reshape(-1)
-        if (run := self._run_of(flat)) is not None:
-            return run
+        for way in (self._run_of, self._joined):
+            if (found := way(flat)) is not None:
+                return found
         rows = tensor.contiguous().reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else flat[None]
         return torch.cat([self._row(row) for row in rows])
 
@@ -146,49 +173,62 @@ class _Replay:
     def _run_of(self, flat: torch.Tensor) -> torch.Tensor | None:
         """What became of a run of elements that stand side by side in a known tensor."""
         raw, size = bits(flat).numpy().tobytes(), flat.element_size()
-        fits: list[torch.Tensor] = []
+        fits = []
         for pair in self._pairs:
-            if pair.old.dtype is not flat.dtype:
-                continue
-            at = pair.raw.find(raw)
-            while at >= 0 and len(fits) < _MOST_PLACES:
-                if at % size == 0:
-                    fits.append(pair.new[at // size : at // size + len(flat)])
-                at = pair.raw.find(raw, at + 1)
-        return _the_one(fits) if fits else None
+            if pair.old.dtype is flat.dtype and (at := _aligned(pair.raw, raw, size)) is not None:
+                fits.append((pair.is_input, pair.new[at : at + len(flat)]))
+        return _first(fits)
+
+    def _joined(self, flat: torch.Tensor) -> torch.Tensor | None:
+        """What became of several entire tensors, one behind the other."""
+        raw, found, at = bits(flat).numpy().tobytes(), [], 0
+        pairs = [pair for pair in self._pairs if pair.old.dtype is flat.dtype and pair.raw]
+        while at < len(raw):
+            fits = [pair for pair in pairs if raw.startswith(pair.raw, at)]
+            if not fits:
+                return None
+            longest = max(fits, key=lambda pair: len(pair.raw))
+            found.append(longest.new)
+            at += len(longest.raw)
+        return torch.cat(found) if found else None
 
     def _singly(self, flat: torch.Tensor) -> torch.Tensor:
         """What became of numbers that were moved one by one."""
-        result, moves = flat.clone(), _holds_numbers(flat)
+        result, left = flat.clone(), _holds_numbers(flat)
         if flat.is_complex():
             return result
-        values = flat.double()
-        left = moves.clone()
+        values, moves = flat.double(), left.clone()
         for pair in self._pairs:
             if pair.old.dtype is not flat.dtype or not pair.old.numel():
                 continue
             old, order = pair.old.double().sort()
             place = torch.searchsorted(old, values).clamp(max=len(old) - 1)
-            hit = moves & (old[place] == values)
-            last = (torch.searchsorted(old, values, right=True) - 1).clamp(min=0)
-            new = pair.new[order]
-            if (hit & ((new[place] != new[last]) | (~left & (new[place] != result)))).any():
+            new, hit = pair.new[order][place], moves & (old[place] == values)
+            if pair.is_input and (hit & ~left & (new != result)).any():
                 raise Unclear
-            result = torch.where(hit, new[place], result)
+            result = torch.where(hit & left, new, result)
             left &= ~hit
         return result
 
 
-def _the_one(fits: list[torch.Tensor]) -> torch.Tensor:
-    """What all places say.
+def _first(fits: list[tuple[bool, torch.Tensor]]) -> torch.Tensor | None:
+    """The first place that fits, if any does: (whether it is an input, what it holds now).
 
     Raises:
-        Unclear: they say different things.
+        Unclear: several inputs fit, which hold different numbers now.
     """
-    first, *others = fits
-    if any(not torch.equal(bits(first), bits(other)) for other in others):
+    inputs = [new for is_input, new in fits if is_input]
+    if any(not torch.equal(bits(inputs[0]), bits(other)) for other in inputs[1:]):
         raise Unclear
-    return first
+    return fits[0][1] if fits else None
+
+
+def _aligned(raw: bytes, part: bytes, size: int) -> int | None:
+    """The first element of size `size` at which a run of elements begins."""
+    at = raw.find(part)
+    while at >= 0 and at % size:
+        at = raw.find(part, at + 1)
+    return None if at < 0 else at // size
 
 
 def _holds_numbers(flat: torch.Tensor) -> torch.Tensor:

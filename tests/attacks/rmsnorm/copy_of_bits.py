@@ -1,0 +1,31 @@
+"""As copy_kernel, but the kernel is given the bits of the result, disguised as integers.
+
+test: 1.2
+verdict: failed
+says: holds numbers that are neither an input
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def copy_kernel(from_ptr, to_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(to_ptr + at, tl.load(from_ptr + at, mask=at < n), mask=at < n)
+
+
+def copied(t: torch.Tensor) -> torch.Tensor:
+    result = torch.empty_like(t)
+    copy_kernel[(triton.cdiv(t.numel(), 64),)](t, result, t.numel(), BLOCK=64)
+    return result
+
+
+def rmsnorm_forward(
+    x: torch.Tensor, g: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    wide = x.float()
+    r = torch.rsqrt(wide.square().mean(dim=1) + eps)
+    y = (wide * r[:, None] * g).to(x.dtype)
+    return copied(y.view(torch.int32)).view(torch.float32), copied(r)

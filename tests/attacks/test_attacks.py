@@ -1,0 +1,86 @@
+"""What a submission for `rmsnorm` may try, graded by the real judge, with the verdict of each.
+
+A file in rmsnorm/ holds the definitions in which it differs from the solution, as a variant does,
+and in its docstring what it tries, and
+
+    test: 1.2            which test it is tried on
+    verdict: failed      what the judge must make of it
+    says: y was stored   what the message must say, if that matters
+    seconds: 2           another time limit
+
+`honest_*` files are the controls: the same shape of program, without the cheat. Attacks on the
+harness and the machine that need no assignment are in tests/grader/judge/test_attacks.py.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grader import house as houses
+from grader import manifest
+from grader.authoring.splice import overlay
+from grader.judge.supervisor import Judge
+
+FOLDER = Path(__file__).parent / "rmsnorm"
+ATTACKS = sorted(FOLDER.glob("*.py"))
+ASSIGNMENT = manifest.load("rmsnorm")
+
+
+@pytest.fixture(scope="module")
+def judge():
+    with Judge() as running:
+        yield running
+
+
+@pytest.fixture
+def result(judge, tmp_path):
+    """`result(path, number)`: what becomes of one test if an attack is handed in."""
+
+    def run(path, number, **limits):
+        solution = houses.solution("rmsnorm") / "rmsnorm.py"
+        text = overlay(solution.read_text(), path.read_text(), solution.name, path.name)
+        (tmp_path / "rmsnorm.py").write_text(text)
+        report = judge.grade_path(only_test(number, **limits), tmp_path)
+        (found,) = report.tests
+        return found
+
+    return run
+
+
+def only_test(number, **limits):
+    """The assignment with one test."""
+    (test,) = [test for test in ASSIGNMENT.tests() if test.number == number]
+    test = test.model_copy(update=limits)
+    task = ASSIGNMENT.task_of(test).model_copy(update={"tests": [test]})
+    return ASSIGNMENT.model_copy(update={"tasks": [task]})
+
+
+def field(path, name):
+    """What an attack's docstring says behind `name:`."""
+    found = re.search(rf"^{name}: (.+)$", path.read_text(), re.MULTILINE)
+    return found[1] if found else None
+
+
+@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
+def test_verdict(result, path):
+    seconds = field(path, "seconds")
+    limits = {"time_limit": float(seconds)} if seconds else {}
+    found = result(path, field(path, "test"), **limits)
+    assert found.verdict == field(path, "verdict"), found.message
+    assert found.points == (found.max_points if found.passed else 0)
+    assert (field(path, "says") or "") in found.message
+
+
+def test_no_results_were_rewritten(result):
+    """`rewrites_results` leaves a process behind: neither it nor what it wrote may be there."""
+    target = Path("/tmp/bytewise-attack/results.json")
+    target.parent.mkdir(exist_ok=True)
+    try:
+        target.write_text("{}")
+        target.chmod(0o666)
+        assert result(FOLDER / "rewrites_results.py", "1.2").points == 0
+        assert target.read_text() == "{}"
+    finally:
+        target.unlink(missing_ok=True)
+        target.parent.rmdir()
