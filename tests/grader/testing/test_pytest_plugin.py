@@ -4,8 +4,11 @@ import subprocess
 import sys
 import textwrap
 import zipfile
+from pathlib import Path
 
 import pytest
+
+from grader import house as houses
 
 TEST = '''
 from gradescope_utils.autograder_utils.decorators import number
@@ -36,7 +39,7 @@ def house(tmp_path):
     for file, text in {
         "assignments/toy/assignment.toml": MANIFEST,
         "assignments/toy/public/test_toy.py": TEST,
-        "grader/README": "",
+        "grader/house.py": Path(houses.__file__).read_text(),  # what marks a tree
         "starter/toy/toy.py": 'def double(x):\n    raise NotImplementedError("toy 1: double it")\n',
     }.items():
         path = tmp_path / file
