@@ -23,8 +23,9 @@ import safetensors.torch
 import torch
 
 #: Bounds on what is accepted: bytes of a frame and of its header, elements and axes of a tensor,
-#: depth of nested containers.
-MAX_FRAME = 256 << 20
+#: depth of nested containers. Reading a frame takes three times its size for a moment: as it comes,
+#: put together, and as tensors. Judge and student may have to share a container of 750 MB.
+MAX_FRAME = 64 << 20
 MAX_HEADER = 8 << 20
 MAX_ELEMENTS = 1 << 28
 MAX_AXES = 16
