@@ -42,7 +42,7 @@ def _checked(assignment: Assignment, console: Console) -> bool:
     faults = 0
     for what, points, found in _findings(assignment):
         sign = "[red]✗[/]" if found else "[green]✓[/]"
-        console.print(f"{sign} {assignment.name}: {what} {points}")
+        console.print(f"{sign} {assignment.name}: {what} {points}".rstrip())
         for fault in found:
             console.print(f"    {fault}", markup=False)
         faults += len(found)
