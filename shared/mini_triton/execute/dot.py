@@ -3,7 +3,8 @@
 float16 and bfloat16 products are exact in float32, where they are accumulated, as tensor cores do.
 float32 operands are rounded to TF32 (10 bits of mantissa, ties away from zero: `cvt.rna.tf32`) when
 the kernel says `tf32`, Triton's default, and kept whole for `ieee`, `tf32x3` and `bf16x*`, which
-emulate float32. Integer products are exact and saturate at 32 bits.
+emulate float32. Integer products are exact and wrap at 32 bits, as Hopper's
+`wgmma` has it (`mma`, which small tiles get there, saturates every 32 products).
 """
 
 from __future__ import annotations
@@ -33,8 +34,7 @@ def _dot(op: Op, a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     result_type = op.types[0]
     if not a.dtype.is_floating_point:
         product = torch.matmul(full[0].double(), full[1].double())  # exact below 2^53
-        limits = torch.iinfo(result_type.dtype)
-        return (c + product).clamp(limits.min, limits.max).to(result_type.dtype)
+        return c + product.to(torch.int64).to(result_type.dtype)
     if a.dtype == torch.float64:
         return c + torch.matmul(*full)
     x, y = full[0].float(), full[1].float()

@@ -179,7 +179,7 @@ def test_casts(source):
     outs = [torch.zeros(n, dtype=dtype) for dtype in DTYPES]
     narrow, gpu = source in (E4M3, E5M2), DEVICE != "cpu"
     with_float64 = not (narrow and gpu)  # Triton cannot lower these pairs for sm_90
-    with_eight_bits = source.is_floating_point and not (source == torch.float64 and gpu)
+    with_eight_bits = source.is_floating_point and not ((narrow or source == torch.float64) and gpu)
     run(
         cast_to_all_kernel, x, *outs, n, grid=(triton.cdiv(n, 4096),), BLOCK=4096,
         WITH_INTEGERS=not narrow, WITH_FLOAT64=with_float64, WITH_EIGHT_BIT_FLOATS=with_eight_bits,
