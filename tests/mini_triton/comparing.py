@@ -3,7 +3,7 @@
 `BYTEWISE_TEST_DEVICE=cuda` runs the tests that launch through `run` on a real GPU, where the same
 expectations must hold (execute/ test_integer, test_floating, test_cast, test_reduce, test_dot,
 test_shape, test_control): that is how the oracles are themselves tested. Last done on an H200 with
-Triton 3.6.
+Triton 3.6, all alike.
 """
 
 import inspect

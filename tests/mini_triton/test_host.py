@@ -41,7 +41,6 @@ W = normal(16, 4)
         (lambda: torch.cat([X, Y]), [("cat", 256, 256)]),
         (lambda: X.T.contiguous(), [("clone", 128, 128)]),
     ],
-    ids=str,
 )
 def test_operations(compute, expected):
     assert counted(compute) == expected
