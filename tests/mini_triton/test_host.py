@@ -41,6 +41,7 @@ W = normal(16, 4)
         (lambda: torch.cat([X, Y]), [("cat", 256, 256)]),
         (lambda: X.T.contiguous(), [("clone", 128, 128)]),
     ],
+    ids=lambda value: "-".join(name for name, *_ in value) if isinstance(value, list) else "of",
 )
 def test_operations(compute, expected):
     assert counted(compute) == expected
