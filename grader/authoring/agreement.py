@@ -7,14 +7,12 @@ manifest.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 
 from grader import house as houses
 from grader.house import House
+from grader.judge.child import load_tests
 from grader.manifest import Assignment, Test
 from grader.testing import AssignmentTestCase
 
@@ -28,7 +26,7 @@ def disagreements(assignment: Assignment, house: House | None = None) -> list[st
     found = set()
     for hidden, folder in folders.items():
         for path in sorted(folder.glob("test_*.py")):
-            for case, method in _tests(_imported(path, house.root)):
+            for case, method in _tests(load_tests(path, house.root)):
                 key = (hidden, path.name, case.__name__, method)
                 found.add(key)
                 where = f"{house.relative(path)}::{case.__name__}::{method}"
@@ -63,16 +61,3 @@ def _tests(module: ModuleType) -> Iterator[tuple[type[AssignmentTestCase], str]]
             for name in sorted(vars(value)):
                 if name.startswith("test"):
                     yield value, name
-
-
-def _imported(path: Path, root: Path) -> ModuleType:
-    """A test file as a module; it may import from the root, as the judge allows."""
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
-    name = f"agreement_of_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

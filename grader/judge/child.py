@@ -12,6 +12,7 @@ import traceback
 import unittest
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -53,6 +54,20 @@ class Outcome(BaseModel):
     worker_gone: bool = False
 
 
+def load_tests(path: Path, root: Path) -> ModuleType:
+    """Imports a test's file, which may import from the tree's root. Raises as `load_case`."""
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    name = f"grader_tests_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise LookupError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
 def load_case(path: Path, test: Test, root: Path) -> AssignmentTestCase:
     """Imports a test's file and makes the test case for its method.
 
@@ -65,15 +80,7 @@ def load_case(path: Path, test: Test, root: Path) -> AssignmentTestCase:
         LookupError: the file has no such class or method, or the class is no `AssignmentTestCase`.
         Exception: whatever importing the file raises.
     """
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
-    name = f"grader_tests_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise LookupError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
+    module = load_tests(path, root)
     case = getattr(module, test.case, None)
     if not (isinstance(case, type) and issubclass(case, AssignmentTestCase)):
         raise LookupError(f"{path.name} has no AssignmentTestCase {test.case}")

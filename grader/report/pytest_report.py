@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from grader import house as houses
 from grader import manifest
-from grader.house import HouseError
 from grader.report import terminal
 from grader.testing import AssignmentTestCase
+from grader.testing.pytest_plugin import assignment_of
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report
 
 _RESULTS = pytest.StashKey[dict[str, TestResult]]()
@@ -66,9 +64,10 @@ def _keep(
     call: pytest.CallInfo[None],
     report: pytest.TestReport,
 ) -> None:
-    assignment = item.config.stash.get(_ASSIGNMENT, None) or _assignment_of(item.path)
-    if assignment is None:
+    found = assignment_of(item.path)
+    if found is None:
         return
+    _, assignment = found
     item.config.stash[_ASSIGNMENT] = assignment
     try:
         test = assignment.test(case.number)
@@ -89,17 +88,6 @@ def _keep(
         seconds=report.duration,
     )
     item.config.stash.setdefault(_RESULTS, {})[test.number] = result
-
-
-def _assignment_of(test_file: Path) -> manifest.Assignment | None:
-    try:
-        house = houses.find(test_file)
-    except HouseError:
-        return None
-    for name in house.names():
-        if test_file.is_relative_to(house.public(name)):
-            return manifest.load(name, house)
-    return None
 
 
 def pytest_terminal_summary(

@@ -9,6 +9,7 @@ student's frames and the measured error, not the harness; `--pdb` lands in the s
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Generator
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def _submission(request: pytest.FixtureRequest) -> None:
     case = request.instance
     if not isinstance(case, AssignmentTestCase) or hasattr(case, "student"):
         return
-    found = _assignment_of(Path(request.path))
+    found = assignment_of(Path(request.path))
     if found is None:
         return
     house, assignment = found
@@ -53,8 +54,9 @@ def _submission(request: pytest.FixtureRequest) -> None:
     case.run_seed = assignment.seed if seed is None else seed
 
 
-def _assignment_of(test_file: Path) -> tuple[House, manifest.Assignment] | None:
-    """The assignment whose public or hidden test a file is."""
+@functools.cache
+def assignment_of(test_file: Path) -> tuple[House, manifest.Assignment] | None:
+    """The assignment whose public or hidden test a file is, read once a file."""
     try:
         house = houses.find(test_file)
     except HouseError:

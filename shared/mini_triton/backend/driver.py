@@ -67,10 +67,10 @@ class Launcher:
         self._ttir: str | None = None
         self._constants = {path[0] for path in src.constants if len(path) == 1}
         self._arg_names: tuple[str, ...] = tuple(src.fn.arg_names)
-        self._nested = any(len(path) > 1 for path in src.constants) or any(
+        nested = any(len(path) > 1 for path in src.constants) or any(
             isinstance(kind, tuple) for kind in src.signature.values()
         )
-        if self._nested:
+        if nested:
             raise BadLaunch(
                 f"kernel {self._name}: tuple arguments are not supported by the simulator; "
                 "pass the tuple's items as separate arguments"

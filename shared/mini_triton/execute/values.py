@@ -142,8 +142,7 @@ class Pointer:
 
 def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Pointer:
     """A pointer from the offsets (or addresses) of its lanes."""
-    origin = Pointer(buffer, constant(0, torch.int64, lanes.ndim - 1), None, dtype)
-    return Pointer(buffer, origin.offset, lanes, dtype)
+    return Pointer(buffer, constant(0, torch.int64, lanes.ndim - 1), lanes, dtype)
 
 
 #: What pure handlers take: integers as lanes, never as formulas.
