@@ -83,6 +83,7 @@ class RemoteStudent:
         self._announce = announce
         self._submission = submission
         self._device = mini_triton.LocalDevice()
+        self._imported: set[str] = set()
         self.calls = 0
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
@@ -126,6 +127,7 @@ class RemoteStudent:
         self.calls += 1
         self._require_file(name)
         self._announce(f"in {name}")
+        self._import(name)
         encoder = wire.Encoder()
         header = {
             "op": op,
@@ -138,16 +140,33 @@ class RemoteStudent:
         encoder.seal()
         records: list[mini_triton.LaunchRecord] = []
         trace = Trace((args, kwargs, tensors))
+        value = self._ask(name, wire.pack(header, encoder.storages), records, trace)
+        return Call(name, value, Launches(tuple(records)), trace)
+
+    def _import(self, name: str) -> None:
+        """Has the file imported, apart from the call: what it launches meanwhile is no part of it.
+
+        A file may well try a kernel at its end. What such a launch stores is unknown to the call,
+        so nothing that was computed then can be passed off as the call's.
+        """
+        module = self._module_of(name)
+        if module not in self._imported:
+            self._ask(name, wire.pack({"op": "import", "name": name}), [], Trace(()))
+            self._imported.add(module)
+
+    def _ask(
+        self, name: str, frame: bytes, records: list[mini_triton.LaunchRecord], trace: Trace
+    ) -> Any:
+        """Sends a request and executes launches until its answer comes; the value in it."""
         try:
-            wire.send(self._connection, wire.pack(header, encoder.storages))
+            wire.send(self._connection, frame)
             while True:
                 message = wire.receive(self._connection)
                 kind = message.header.get("op")
                 if kind == "launch":
                     self._launch(message, records, trace)
                 elif kind == "returned":
-                    value = message.value(message.header.get("value"))
-                    return Call(name, value, Launches(tuple(records)), trace)
+                    return message.value(message.header.get("value"))
                 elif kind == "raised":
                     raise self._problem(message.header)
                 else:
@@ -159,10 +178,12 @@ class RemoteStudent:
                 f"during {name}, the student's process sent what is no answer: {bad}"
             ) from bad
 
+    def _module_of(self, name: str) -> str:
+        return name.rpartition(":")[0] or next(iter(self._files))
+
     def _require_file(self, name: str) -> None:
         """Raises what kept the file that `name` is in from being read."""
-        module = name.rpartition(":")[0] or next(iter(self._files))
-        file = self._files[module]
+        file = self._files[self._module_of(name)]
         problem = self._submission.problem_of(file) if self._submission else None
         if problem is not None and problem.kind == "import error":
             raise ImportFailed(problem.message)

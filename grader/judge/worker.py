@@ -129,6 +129,9 @@ def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
 
 def _run(code: SubmittedCode, request: wire.Message) -> Any:
     header = request.header
+    if header["op"] == "import":
+        code.function(header["name"])
+        return None
     kwargs = {key: request.value(value) for key, value in header["kwargs"].items()}
     args = [request.value(value) for value in header["args"]]
     if header["op"] == "call":

@@ -63,7 +63,7 @@ class LocalStudent:
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
-        self.calls += 1
+        self._begin(name)
         with _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
         return device.made(name, value)
@@ -78,10 +78,15 @@ class LocalStudent:
         **kwargs: Any,
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
-        self.calls += 1
+        self._begin(name)
         with _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
         return device.made(name, value)
+
+    def _begin(self, name: str) -> None:
+        """Counts a call, and imports the file apart from it: what it launches then is no part."""
+        self.calls += 1
+        self._code.function(name)
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""

@@ -220,3 +220,11 @@ def test_as_another_user(toy, toy_house):
         report = judge.grade_path(toy, toy_house.root / "solutions/toy", house=toy_house)
     assert report.protections["user"] == "as user 31234"
     assert report.points == 9, [test.message for test in report.tests]
+
+
+def test_a_kernel_launched_while_the_file_is_imported_is_no_part_of_a_call(grade):
+    report = grade("EXAMPLE = double(torch.arange(6.0))")
+    assert [test.verdict for test in report.tests] == [Verdict.PASSED] * 5, [
+        test.message for test in report.tests
+    ]
+    assert [row.bytes for row in report.tests[0].evidence[1:]] == [128, 128]

@@ -240,3 +240,26 @@ def test_source_is_given_for_submitted_files_only(student, tmp_path):
     assert work.source("work.py", 2) == "return 1"
     assert work.source("secret.py", 1) == ""
     assert work.source("/etc/passwd", 1) == ""
+
+
+def test_a_kernel_launched_while_the_file_is_imported_is_no_part_of_the_call(student):
+    source = """
+        import torch
+        import triton
+        import triton.language as tl
+
+        @triton.jit
+        def copy_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+            lanes = tl.arange(0, BLOCK)
+            tl.store(y_ptr + lanes, tl.load(x_ptr + lanes))
+
+        def f(x):
+            y = torch.empty_like(x)
+            copy_kernel[(1,)](x, y, BLOCK=16)
+            return y
+
+        EXAMPLE = f(torch.ones(16))
+    """
+    call = student(source).call("f", torch.zeros(16))
+    assert len(call.profile.launches) == 1
+    assert len(call.trace.steps) == 1
