@@ -5,6 +5,9 @@
     rms?                      help
     files = !ls               either of them, assigned
 
+What IPython would execute *and keep* stays: `%time y = f()` binds y, so `y = f()` is left of it.
+`%timeit y = f()` runs in a function and binds nothing; it goes.
+
 Such a line can only be where a statement begins. In a string, in brackets or after a backslash, a
 line that begins with % is Python's, and stays; so the cell is read along by a small scanner that
 knows strings, comments and brackets. (Python's own tokenizer stumbles over `!echo "it's"`.)
@@ -25,6 +28,11 @@ _PIECE = re.compile(
     re.VERBOSE,
 )
 _ASSIGNED = re.compile(r"[A-Za-z_][\w.,\s\[\]]*=\s*(?P<what>[%!])(?!=)")
+#: `%time STATEMENT`, or `name = %time EXPRESSION`: which IPython executes as if it stood alone.
+_TIMED = re.compile(
+    r"(?P<name>(?:[A-Za-z_][\w.,\s\[\]]*=\s*)?)"
+    r"%time\s+(?:--no-raise-error\s+)?(?P<statement>[^%!\s].*)"
+)
 _KINDS = {"%": "the line magic", "!": "the shell line", "?": "the help line"}
 
 
@@ -34,7 +42,7 @@ class Dropped:
 
     Attributes:
         line: its number in the cell, from 1.
-        text: the line, stripped.
+        text: the line, stripped; of `%time STATEMENT`, which leaves the statement, `%time`.
         kind: `the line magic`, `the shell line` or `the help line`.
     """
 
@@ -109,6 +117,13 @@ def strip_magics(lines: list[str]) -> tuple[list[str], list[Dropped]]:
         if goes_on:
             kept.append(f"{indent}# {text}")
             goes_on = text.endswith("\\")
+            continue
+        timed = _TIMED.fullmatch(text) if scanner.at_statement else None
+        if timed:
+            line = indent + timed["name"] + timed["statement"]
+            scanner.feed(line)
+            kept.append(line)
+            dropped.append(Dropped(number, "%time", _KINDS["%"]))
             continue
         kind = _kind(text) if scanner.at_statement else ""
         if not kind:

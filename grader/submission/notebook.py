@@ -6,8 +6,11 @@ Which code cells make up `rmsnorm.py`:
     a cell whose first line is `# file: rmsnorm.py` or `%%writefile rmsnorm.py`
     if no cell says so and the assignment has just one file, all code cells
 
-in the order of the notebook. Cells are counted from 1, text cells included: that is how they lie
-before the student, while the numbers in brackets change whenever a cell is run.
+in the order of the notebook. Cells that begin with another cell magic are left out, unless it
+executes the cell where all others are (`%%time`, `%%capture`): then that line alone is.
+
+Cells are counted from 1, text cells included: that is how they lie before the student, while the
+numbers in brackets change whenever a cell is run.
 """
 
 from __future__ import annotations
@@ -32,6 +35,10 @@ from grader.submission.text import shown, unix_lines
 
 _FILE_LINE = re.compile(r"#\s*file:\s*(?P<file>\S+)\s*$")
 _WRITEFILE = re.compile(r"%%(?:writefile|file)\b(?P<arguments>.*)$")
+#: Cell magics that execute their cell in the notebook's own names: what it defines stays defined.
+_EXECUTED = re.compile(r"%%(?:time|capture|prun)(?!\S)")
+#: This one executes it in a function.
+_TIMEIT = re.compile(r"%%timeit(?!\S)")
 _NOTED = 20
 #: nbformat takes 2 kB for a cell, and JSON can spell 240,000 of them in the bytes that we read.
 _CELLS = 5_000
@@ -144,14 +151,17 @@ def _problem(text: str, lines: LineMap, parts: Sequence[Part], file: str) -> Pro
 
 def _python_of(cell: Cell, file: str, notes: list[str]) -> list[str]:
     """The cell's lines, as many as before, with only Python left in them; adds to the notes."""
-    first = next((index for index, line in enumerate(cell.lines) if line.strip()), None)
     lines = list(cell.lines)
-    if first is not None and lines[first].lstrip().startswith("%%"):
-        magic = lines[first].strip()
-        if _written_file(magic) != file:
-            notes.append(f"cell {cell.number}: left out, as it begins with {_short(magic)}")
+    for index in _cell_magics(lines):
+        magic = lines[index].strip()
+        if _EXECUTED.match(magic):
+            where = f"cell {cell.number}, line {index + 1}"
+            notes.append(f"{where}: left out the cell magic {_short(magic)}")
+        elif _written_file(magic) != file:
+            why = ", which keeps nothing that it defines" if _TIMEIT.match(magic) else ""
+            notes.append(f"cell {cell.number}: left out, as it begins with {_short(magic)}{why}")
             return []
-        lines[first] = f"# {magic}"
+        lines[index] = f"# {magic}"
     kept, dropped = strip_magics(lines)
     notes += [
         f"cell {cell.number}, line {one.line}: left out {one.kind} {_short(one.text)}"
@@ -193,12 +203,28 @@ def _cell(number: int, cell: Any) -> Cell | None:
     tags = cell.get("metadata", {}).get("tags", [])
     names = {tag for tag in tags if isinstance(tag, str)}
     lines = text.split("\n")
-    first = next((line.strip() for line in lines if line.strip()), "")
+    first = _first_line(lines)
     if named := _FILE_LINE.match(first):
         names.add(named["file"])
     elif written := _written_file(first):
         names.add(written)
     return Cell(number, lines, frozenset(names))
+
+
+def _cell_magics(lines: list[str]) -> Iterator[int]:
+    """Where the magics are that a cell begins with: several only if each executes what follows."""
+    for index, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith("%%"):
+            yield index
+        if text and not _EXECUTED.match(text):
+            return
+
+
+def _first_line(lines: list[str]) -> str:
+    """The first line that says something, magics that execute the cell passed over; stripped."""
+    texts = (line.strip() for line in lines)
+    return next((text for text in texts if text and not _EXECUTED.match(text)), "")
 
 
 def _written_file(line: str) -> str:

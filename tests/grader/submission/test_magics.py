@@ -26,6 +26,11 @@ def stripped(source: str) -> tuple[str, list[tuple[int, str]]]:
         ("torch.*?  # what is there", "the help line"),
         ("files = !ls", "the shell line"),
         ("a.b, c[0] = %timeit -o f()", "the line magic"),
+        ("%timeit y = f()", "the line magic"),
+        ("%time", "the line magic"),
+        ("%time !ls", "the line magic"),
+        ("%time %cd src", "the line magic"),
+        ("%timers f()", "the line magic"),
     ],
 )
 def test_what_is_not_python_is_dropped(line: str, kind: str) -> None:
@@ -68,8 +73,8 @@ def test_after_a_string_lines_are_dropped_again() -> None:
 
 
 def test_indented_lines_become_pass() -> None:
-    source, dropped = stripped("if x:\n    !ls\nelse:\n\t%time f()\n\tg?\n")
-    assert source == "if x:\n    pass  # !ls\nelse:\n\tpass  # %time f()\n\tpass  # g?\n"
+    source, dropped = stripped("if x:\n    !ls\nelse:\n\t%timeit f()\n\tg?\n")
+    assert source == "if x:\n    pass  # !ls\nelse:\n\tpass  # %timeit f()\n\tpass  # g?\n"
     assert [line for line, _ in dropped] == [2, 4, 5]
     ast.parse(source)
 
@@ -94,3 +99,23 @@ def test_a_surplus_bracket_does_not_hide_what_follows() -> None:
 def test_a_long_string_of_backslashes_takes_no_time() -> None:
     line = "s = '" + "\\" * 200_001
     assert stripped(f"{line}\n!ls")[0] == f"{line}\n!ls"  # an escaped line end: the string goes on
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("%time y = f(x)", "y = f(x)"),
+        ("%time  --no-raise-error y = f(x)", "y = f(x)"),
+        ("%time -x", "-x"),
+        ("y = %time f(x)", "y = f(x)"),
+        ("a.b, c[0] = %time f(x)", "a.b, c[0] = f(x)"),
+        ("if x:\n    %time y = f(x)", "if x:\n    y = f(x)"),
+        ("%time y = f(x, \\\n  1)", "y = f(x, \\\n  1)"),
+        ('%time s = """\n!no shell line\n"""', 's = """\n!no shell line\n"""'),
+    ],
+)
+def test_a_statement_that_is_timed_stays(line: str, kept: str) -> None:
+    # `%time` executes it as if it stood alone; `%timeit` in a function, which binds nothing.
+    source, dropped = stripped(f"{line}\nb = 2")
+    assert source == f"{kept}\nb = 2"
+    assert [kind for _, kind in dropped] == ["the line magic"]

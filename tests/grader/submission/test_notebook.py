@@ -136,6 +136,33 @@ def test_magics_are_dropped_and_said_with_their_place(handed_in, text_of) -> Non
     assert found.locate("softmax.py", 3) == "cell 2, line 2"
 
 
+@pytest.mark.parametrize(
+    "magic", ["%%time", "%%capture", "%%capture out --no-stderr", "%%prun -s cumtime", "\n%%time "]
+)
+def test_the_body_of_a_cell_that_is_timed_or_captured_stays(handed_in, text_of, magic) -> None:
+    source = f"{magic}\ndef f():\n    return 1\n%time y = f()"
+    found = handed_in(book(code(source), code("%%capture\n\n%%time\nz = y")))
+    scope: dict[str, Any] = {}
+    exec(text_of(found), scope)
+    assert (scope["y"], scope["z"]) == (1, 1)
+    line = 1 + magic.count("\n")
+    assert found.notes[2:] == [
+        f"cell 1, line {line}: left out the cell magic `{magic.strip()}`",
+        f"cell 1, line {line + 3}: left out the line magic `%time`",
+        "cell 2, line 1: left out the cell magic `%%capture`",
+        "cell 2, line 3: left out the cell magic `%%time`",
+    ]
+    assert found.problems == []
+
+
+@pytest.mark.parametrize("first", ["# file: softmax.py", "%%writefile softmax.py"])
+def test_a_cell_that_is_timed_may_say_its_file(handed_in, text_of, first: str) -> None:
+    found = handed_in(book(code(f"%%time\n{first}\na = 1"), code("%%time\nb = 2")))
+    scope: dict[str, Any] = {}
+    exec(text_of(found), scope)
+    assert {"a", "b"} & set(scope) == {"a"}
+
+
 def test_cells_with_another_cell_magic_are_dropped_and_said(handed_in, text_of) -> None:
     found = handed_in(
         book(code("%%bash\nrm -rf /"), code("\n%%timeit\nf(x)"), code("a = 1"), code("%%file b.py"))
@@ -143,7 +170,7 @@ def test_cells_with_another_cell_magic_are_dropped_and_said(handed_in, text_of) 
     assert text_of(found).replace("# cell 1\n\n# cell 2\n\n", "").startswith("# cell 3\na = 1\n")
     assert found.notes[2:] == [
         "cell 1: left out, as it begins with `%%bash`",
-        "cell 2: left out, as it begins with `%%timeit`",
+        "cell 2: left out, as it begins with `%%timeit`, which keeps nothing that it defines",
         "cell 4: left out, as it begins with `%%file b.py`",
     ]
     assert found.problems == []
