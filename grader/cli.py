@@ -245,6 +245,8 @@ def submit(assignment: str, source: Path | None) -> None:
         raise click.ClickException(str(error)) from None
     for note in packed.notes:
         click.echo(f"note: {note}")
+    for absent in packed.absent:
+        click.echo(f"warning: {absent}", err=True)
     if packed.not_started:
         click.echo(f"warning: not started: task {', '.join(packed.not_started)}", err=True)
     click.echo(f"hand in {house.here().relative(packed.path)} ({', '.join(packed.files)})")

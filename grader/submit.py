@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader import house as houses
+from grader.environment import Absent, absent_imports
 from grader.house import House
 from grader.manifest import Assignment
 from grader.packing import Parcel
@@ -32,12 +33,14 @@ class Packed:
         files: what is in it.
         notes: what was changed or assumed to make the files of what was given.
         not_started: the ids of the tasks of which a stub is left.
+        absent: imports that would fail where it is graded.
     """
 
     path: Path
     files: tuple[str, ...]
     notes: tuple[str, ...]
     not_started: tuple[str, ...]
+    absent: tuple[Absent, ...] = ()
 
 
 def submit(
@@ -74,8 +77,9 @@ def submit(
         for file in assignment.files:
             parcel.add(file, (submission.folder / file).read_bytes())
         left = not_started(assignment, submission)
+        absent = tuple(absent_imports(submission.folder, assignment.files))
     parcel.write(to)
-    return Packed(to, tuple(parcel.names), tuple(submission.notes), left)
+    return Packed(to, tuple(parcel.names), tuple(submission.notes), left, absent)
 
 
 def not_started(assignment: Assignment, submission: Submission) -> tuple[str, ...]:

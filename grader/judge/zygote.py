@@ -22,6 +22,7 @@ from typing import Any
 
 import psutil
 
+from grader import environment
 from grader.judge import isolation
 from grader.judge.isolation import Confinement
 from grader.judge.worker import WorkerJob
@@ -67,6 +68,7 @@ class Zygote:
     """
 
     def __init__(self, uid: int | None) -> None:
+        environment.available()  # once, not in each zygote
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
@@ -144,6 +146,7 @@ class _Server:
     def __init__(self, control: socket.socket, uid: int | None) -> None:
         self._control = control
         self._uid = uid
+        self._modules = environment.available()
 
     def run(self) -> None:
         """Serves until the supervisor hangs up."""
@@ -172,6 +175,8 @@ class _Server:
         isolation.close_to_others()
         isolation.forget_environment()
         isolation.forget_paths()
+        # After all imports of our own: from here on, what a container has not is not there.
+        sys.meta_path.insert(0, environment.OnlyAvailable(self._modules))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 from grader import manifest
+from grader.environment import absent_imports
 from grader.report import terminal
 from grader.testing import AssignmentTestCase
-from grader.testing.pytest_plugin import assignment_of
+from grader.testing.pytest_plugin import SUBMITTED, assignment_of
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report
 
 _RESULTS = pytest.StashKey[dict[str, TestResult]]()
@@ -106,7 +107,9 @@ def pytest_terminal_summary(
         force_terminal=colours,
         width=max(terminalreporter._tw.fullwidth, 120),
     )
-    terminal.show(_report(assignment, results), console)
+    folder = config.stash[SUBMITTED]
+    notes = tuple(map(str, absent_imports(folder, assignment.files)))
+    terminal.show(_report(assignment, results).model_copy(update={"notes": notes}), console)
     terminalreporter.write_line("")
     terminalreporter.write(text.getvalue())
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mini_triton import KernelError
 
+from grader.environment import explain_absent
 from grader.testing.problems import (
     Crashed,
     Frame,
@@ -67,7 +68,10 @@ def explain_import(error: BaseException, folder: Path, file: str) -> StudentProb
             text = (error.text or "").strip()
             frames = (*frames, Frame(place, error.lineno, "<module>", text))
             return ImportFailed(f"{type(error).__name__}: {error.msg}", frames)
-    return ImportFailed(f"{file} could not be imported: {_words(error)}", frames)
+    words = f"{file} could not be imported: {_words(error)}"
+    if isinstance(error, ModuleNotFoundError) and isinstance(error.name, str):
+        words += f"; {explain_absent(error.name)}"
+    return ImportFailed(words, frames)
 
 
 def student_frames(error: BaseException, folder: Path) -> tuple[Frame, ...]:

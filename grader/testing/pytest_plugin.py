@@ -22,6 +22,9 @@ from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
 from grader.testing.problems import StudentProblem
 
+#: The folder with the files that were tested last.
+SUBMITTED = pytest.StashKey[Path]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds `--submission` and `--seed`."""
@@ -50,7 +53,9 @@ def _submission(request: pytest.FixtureRequest) -> None:
     asked = request.config.getoption("--submission")
     path = Path(asked) if asked else house.starter(assignment.name)
     seed = request.config.getoption("--seed")
-    case.student = LocalStudent(_folder(path, assignment, request), assignment.files)
+    folder = _folder(path, assignment, request)
+    request.config.stash[SUBMITTED] = folder
+    case.student = LocalStudent(folder, assignment.files)
     case.run_seed = assignment.seed if seed is None else seed
 
 

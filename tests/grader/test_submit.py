@@ -95,3 +95,17 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = runner.invoke(main, ["submit", "rmsnorm"])
     assert result.exit_code == 1
     assert "line 1" in result.stderr and "Traceback" not in result.output
+
+
+def test_an_import_that_grading_does_not_have_is_said(zip_path: Path, tmp_path: Path) -> None:
+    starter = (HOUSE.starter("rmsnorm") / "rmsnorm.py").read_text()
+    path = tmp_path / "rmsnorm.py"
+    path.write_text(f"{starter}\n\nimport matplotlib.pyplot as plt\n")
+    [absent] = submit(RMSNORM, path, to=zip_path).absent
+    line = 2 + len(starter.splitlines()) + 1
+    assert str(absent).startswith(
+        f"rmsnorm.py, line {line}, imports matplotlib.pyplot, which will fail: there is no module "
+        "matplotlib where submissions are graded: they may import Python's own modules, torch"
+    )
+    assert zip_path.exists()
+    assert submit(RMSNORM, HOUSE.solution("rmsnorm"), to=zip_path).absent == ()

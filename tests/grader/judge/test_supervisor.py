@@ -228,3 +228,14 @@ def test_a_kernel_launched_while_the_file_is_imported_is_no_part_of_a_call(grade
         test.message for test in report.tests
     ]
     assert [row.bytes for row in report.tests[0].evidence[1:]] == [128, 128]
+
+
+def test_a_module_that_a_container_does_not_have_is_nowhere_to_be_had(grade):
+    pytest.importorskip("matplotlib")
+    report = grade("import matplotlib.pyplot as plt", only=("1",))
+    assert {test.verdict for test in report.tests} == {Verdict.IMPORT_ERROR}
+    assert "No module named 'matplotlib'; there is no module matplotlib where" in (
+        report.tests[0].message
+    )
+    harmless = "try:\n    import matplotlib\nexcept ImportError:\n    pass"
+    assert grade(harmless, only=("1",)).points == 5

@@ -53,3 +53,12 @@ def test_a_failure_says_why_and_earns_nothing(tmp_path: Path) -> None:
     assert "1.3   failed        0/4" in output
     assert "1.1   passed        3/3" in output
     assert "FAILURES" in output
+
+
+def test_an_import_that_grading_does_not_have_is_noted(tmp_path: Path) -> None:
+    solution = (house.solution("rmsnorm") / "rmsnorm.py").read_text(encoding="utf-8")
+    (tmp_path / "rmsnorm.py").write_text(f"{solution}\nimport pytest\n", encoding="utf-8")
+    output = " ".join(run(tmp_path, "-k", "test_one_row").split())
+    assert "passed" in output
+    assert "note: rmsnorm.py, line" in output
+    assert "imports pytest, which will fail: there is no module pytest where" in output

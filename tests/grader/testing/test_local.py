@@ -197,6 +197,7 @@ def test_import_problems(student, tmp_path):
     with pytest.raises(ImportFailed, match="No module named 'nowhere'") as caught:
         student("import nowhere").call("f")
     assert caught.value.frames[0].text == "import nowhere"
+    assert "no module nowhere where submissions are graded: they may import" in str(caught.value)
     with pytest.raises(ImportFailed, match="SyntaxError") as caught:
         student("def f(:").call("f")
     assert (caught.value.frames[-1].file, caught.value.frames[-1].line) == ("work.py", 1)
