@@ -51,7 +51,9 @@ def main() -> None:
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write results.json.")
 @click.option("--html", "html_path", type=click.Path(path_type=Path), help="Write an HTML report.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Seed of the random inputs.")
-@click.option("--only", metavar="TASK", help="Run the tests of one task, e.g. 2.")
+@click.option(
+    "--only", metavar="TASK", multiple=True, help="Run the tests of this task; repeatable."
+)
 @click.option("--in-process", is_flag=True, help="No isolation: for debugging, not for grades.")
 def grade(
     assignment: str,
@@ -59,7 +61,7 @@ def grade(
     json_path: Path | None,
     html_path: Path | None,
     seed: int | None,
-    only: str | None,
+    only: tuple[str, ...],
     in_process: bool,
 ) -> None:
     """Grade PATH (a folder, zip, Python file or notebook) as a submission of ASSIGNMENT."""
@@ -68,9 +70,9 @@ def grade(
     from grader.verdict import empty_report
 
     loaded = _assignment(assignment)
-    if only is not None and only not in loaded.task_ids:
+    if unknown := [task for task in only if task not in loaded.task_ids]:
         raise click.BadParameter(
-            f"no task {only!r}; there are {', '.join(loaded.task_ids)}", param_hint="--only"
+            f"no task {unknown[0]!r}; there are {', '.join(loaded.task_ids)}", param_hint="--only"
         )
     console = _console()
     if json_path is not None:
@@ -92,16 +94,16 @@ def grade(
 
 
 def _judged(
-    assignment: Assignment, path: Path, seed: int | None, only: str | None, listener: Listener
+    assignment: Assignment, path: Path, seed: int | None, only: tuple[str, ...], listener: Listener
 ) -> GradeReport:
     from grader.judge.supervisor import Judge
 
     with Judge() as judge:
-        return judge.grade_path(assignment, path, seed=seed, only=only, listener=listener)
+        return judge.grade_path(assignment, path, seed=seed, only=only or None, listener=listener)
 
 
 def _in_process(
-    assignment: Assignment, path: Path, seed: int | None, only: str | None, listener: Listener
+    assignment: Assignment, path: Path, seed: int | None, only: tuple[str, ...], listener: Listener
 ) -> GradeReport:
     import tempfile
 
@@ -110,7 +112,9 @@ def _in_process(
 
     with tempfile.TemporaryDirectory(prefix="bytewise-") as into:
         submission = read(path, assignment, Path(into) / "submission")
-        return grade_in_process(assignment, submission, seed=seed, only=only, listener=listener)
+        return grade_in_process(
+            assignment, submission, seed=seed, only=only or None, listener=listener
+        )
 
 
 def _assignment(name: str) -> Assignment:
@@ -191,7 +195,7 @@ def demo(assignment: str) -> None:
             continue
         console.rule(f"{title}: {house.here().relative(path)}")
         with _Progress(console, loaded, None) as progress:
-            report = _judged(loaded, path, None, None, progress.listener)
+            report = _judged(loaded, path, None, (), progress.listener)
         terminal.show(report, console)
         failed |= bool(report.grader_errors)
     if failed:

@@ -13,6 +13,7 @@ denominator, since the denominator never comes from a test run.
     [[tasks]]
     id = "1"
     title = "The forward kernel"
+    file = "rmsnorm.py"              # where it is written; default: the main file
 
     [[tasks.tests]]
     number = "1.1"                   # task id, dot, position
@@ -155,11 +156,13 @@ class Task(_Model):
     Attributes:
         id: "1"; stubs and markers name it.
         title: a few words.
+        file: the declared file that it is written in; None for the main one.
         tests: at least one.
     """
 
     id: Annotated[str, Field(pattern=r"^\d+(\.\d+)*$")]
     title: Annotated[str, Field(min_length=1)]
+    file: str | None = None
     tests: Annotated[list[Test], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -205,6 +208,12 @@ class Assignment(_Model):
         _unique([task.id for task in self.tasks], "task")
         _unique([test.number for test in self.tests()], "number")
         _unique([test.reference for test in self.tests()], "test")
+        for task in self.tasks:
+            if task.file is not None and task.file not in self.files:
+                raise ValueError(
+                    f"task {task.id!r} is written in {task.file!r}, which is not among `files`; "
+                    "add it there, or correct `file`"
+                )
         return self
 
     def tests(self) -> Iterator[Test]:
@@ -227,6 +236,10 @@ class Assignment(_Model):
         """The task that a test belongs to."""
         task_id = test.number.rpartition(".")[0]
         return next(task for task in self.tasks if task.id == task_id)
+
+    def file_of(self, task: Task) -> str:
+        """The declared file that a task is written in."""
+        return task.file or self.files[0]
 
     @property
     def task_ids(self) -> tuple[str, ...]:

@@ -1,13 +1,15 @@
 """Do the tests and the manifest say the same? Every test is listed, and listed as it calls itself.
 
 Points and visibility live in `assignment.toml`; the decorators on the tests repeat them for the TA
-who reads the test file. Here is the proof that they agree, and that no test is left out of the
-manifest.
+who reads the test file. Here is the proof that they agree, that no test is left out of the
+manifest, and that a task is said to be written in the file that its tests call.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 from grader import house as houses
@@ -26,6 +28,7 @@ def disagreements(assignment: Assignment, house: House | None = None) -> list[st
     found = set()
     for hidden, folder in folders.items():
         for path in sorted(folder.glob("test_*.py")):
+            lines += _files(assignment, path, house.relative(path))
             for case, method in _tests(load_tests(path, house.root)):
                 key = (hidden, path.name, case.__name__, method)
                 found.add(key)
@@ -38,6 +41,20 @@ def disagreements(assignment: Assignment, house: House | None = None) -> list[st
         if key not in found:
             lines.append(f"assignment.toml lists {test.number}, {test.reference}: no such test")
     return lines
+
+
+def _files(assignment: Assignment, path: Path, shown: str) -> Iterator[str]:
+    """The files that the tests of one file call (`flash_lab:flash_fwd`), against their tasks'."""
+    tests = [test for test in assignment.tests() if test.file == path.name]
+    written = {assignment.file_of(assignment.task_of(test)) for test in tests}
+    text = path.read_text(encoding="utf-8")
+    for file in assignment.files:
+        if file not in written and re.search(rf"[\"']{file.removesuffix('.py')}:\w", text):
+            tasks = sorted({assignment.task_of(test).id for test in tests})
+            yield (
+                f"{shown} calls functions of {file}, but assignment.toml has its tasks "
+                f"({', '.join(tasks)}) written in {', '.join(sorted(written))}; correct `file`"
+            )
 
 
 def _decorators(where: str, method: object, test: Test) -> Iterator[str]:

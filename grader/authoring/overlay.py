@@ -10,7 +10,8 @@ that its docstring names; `right_*.py` does it otherwise than the solution, and 
 
 A variant holds nothing but the top-level definitions in which it differs from the solution, and the
 imports that these need. They are spliced in, so that a variant follows every other change of the
-solution, and cannot become an old copy of it.
+solution, and cannot become an old copy of it. Of several files it replaces definitions of one: the
+one that has them all; where several have, a line `file: flash_lab.py` below `breaks:` says which.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from grader.authoring.splice import defined_names, overlay, parse
 from grader.house import House
 from grader.manifest import Assignment
 
+_FILE = re.compile(r"^file:[ \t]*(?P<file>\S+)[ \t]*$", re.MULTILINE)
 _BREAKS = re.compile(r"^breaks:(?P<tasks>.*)$", re.MULTILINE)
 _TASK = re.compile(r"\d+(\.\d+)*")
 
-__all__ = ["Variant", "apply", "describe", "overlay", "variants", "write"]
+__all__ = ["Variant", "affected", "apply", "describe", "overlay", "variants", "write"]
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,14 @@ class Variant:
         path: of its file.
         says: the first paragraph of its docstring, on one line.
         breaks: the ids of the tasks that must lose points; empty for a right one.
+        file: the declared file that it is of, if it says so.
     """
 
     name: str
     path: Path
     says: str
     breaks: tuple[str, ...]
+    file: str | None = None
 
     @property
     def right(self) -> bool:
@@ -70,7 +74,11 @@ def variants(assignment: Assignment, house: House | None = None) -> list[Variant
         if not re.fullmatch(r"(right|wrong)_[a-z0-9_]+\.py", path.name):
             what = "is neither a right_*.py nor a wrong_*.py; rename or remove it"
             raise AuthoringError(house.relative(path), 1, what)
-        found.append(describe(path, assignment.task_ids, house.relative(path)))
+        variant = describe(path, assignment.task_ids, house.relative(path))
+        if variant.file is not None and variant.file not in assignment.files:
+            what = f"`file: {variant.file}`; the manifest has {', '.join(assignment.files)}"
+            raise AuthoringError(house.relative(path), 1, what)
+        found.append(variant)
     return found
 
 
@@ -114,13 +122,17 @@ def describe(
     says = " ".join(docstring.partition("\n\n")[0].split())
     if _BREAKS.match(says):
         raise AuthoringError(shown, 1, "its docstring does not say what it does; begin with that")
-    return Variant(path.stem, path, says, breaks)
+    of = _FILE.findall(docstring)
+    return Variant(path.stem, path, says, breaks, of[0] if of else None)
 
 
-def apply(assignment: Assignment, variant: Variant, house: House | None = None) -> dict[str, str]:
-    """The declared files of the solution, one of them with the variant spliced in: name → text.
+def apply(
+    assignment: Assignment, variant: Variant, house: House | None = None
+) -> tuple[str, dict[str, str]]:
+    """The declared files of the solution, one of them with the variant spliced in.
 
-    The one is that which defines what the variant replaces.
+    Returns:
+        The name of that one, which defines what the variant replaces; name → text of all.
 
     Raises:
         AuthoringError: no file does, or several do; or see `overlay`.
@@ -131,22 +143,56 @@ def apply(assignment: Assignment, variant: Variant, house: House | None = None) 
     shown = house.relative(variant.path)
     text = variant.path.read_text(encoding="utf-8")
     wanted = defined_names(text, shown)
-    meant = [
-        file for file in files if wanted & defined_names(files[file], house.relative(folder / file))
-    ]
+    meant = [variant.file] if variant.file else _defining(wanted, files)
     if len(meant) > 1:
-        what = f"replaces definitions of {' and of '.join(meant)}"
-        raise AuthoringError(shown, 1, f"{what}; a variant is of one file, so make it several")
+        what = f"replaces what {' and '.join(meant)} define"
+        raise AuthoringError(shown, 1, f"{what}; say which in its docstring: `file: {meant[0]}`")
     file = meant[0] if meant else assignment.files[0]
     files[file] = overlay(files[file], text, house.relative(folder / file), shown)
-    return files
+    return file, files
+
+
+def _defining(wanted: set[str], files: dict[str, str]) -> list[str]:
+    """The files that define the most of some names."""
+    shared = {file: len(wanted & defined_names(text, file)) for file, text in files.items()}
+    most = max(shared.values())
+    return [file for file, count in shared.items() if count == most > 0]
+
+
+def affected(file: str, files: dict[str, str]) -> set[str]:
+    """A file, and those of `files` (name → text) that import it, directly or through others."""
+    imports = {name: _imports(text, name) for name, text in files.items()}
+    found = {file}
+    while more := {
+        name
+        for name, modules in imports.items()
+        if name not in found and modules & {other.removesuffix(".py") for other in found}
+    }:
+        found |= more
+    return found
+
+
+def _imports(text: str, file: str) -> set[str]:
+    """The modules that a file imports, at any level."""
+    modules = set()
+    for node in ast.walk(parse(text, file)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            modules.add(node.module.partition(".")[0])
+    return modules
 
 
 def write(
     assignment: Assignment, variant: Variant, folder: Path, house: House | None = None
-) -> None:
-    """Makes a folder with what `apply` returns, as a student would hand it in. Raises likewise."""
-    files = apply(assignment, variant, house)
+) -> set[str]:
+    """Makes a folder with what `apply` returns, as a student would hand it in. Raises likewise.
+
+    Returns:
+        The files that are not as in the solution, or import one that is not.
+    """
+    file, files = apply(assignment, variant, house)
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_bytes(text.encode())
+    return affected(file, files)

@@ -1,7 +1,8 @@
 """Does grading judge rightly? The solution, the starter and every variant, through the real grader.
 
 A right program keeps every point, an untouched stub earns none and is called *not started*, and a
-wrong one loses points at exactly the tasks that it breaks.
+wrong one loses points at exactly the tasks that it breaks. A variant is judged by the tasks that
+are written in the file it changes; all other files are the solution's, which is judged by all.
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ class Case:
         name: for people.
         path: the submitted folder.
         breaks: the tasks that must lose points; None if no task may start at all.
+        tasks: those to be graded; None for all.
     """
 
     name: str
     path: Path
     breaks: tuple[str, ...] | None = ()
+    tasks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -71,15 +74,16 @@ def _cases(assignment: Assignment, folder: Path) -> Iterator[Case]:
     yield Case("starter", houses.starter(assignment.name), breaks=None)
     for variant in overlay.variants(assignment):
         path = folder / variant.name
-        overlay.write(assignment, variant, path)
-        yield Case(variant.name, path, variant.breaks)
+        changed = overlay.write(assignment, variant, path)
+        tasks = [task.id for task in assignment.tasks if assignment.file_of(task) in changed]
+        yield Case(variant.name, path, variant.breaks, tuple(tasks))
 
 
 def _judge(name: str, case: Case) -> Finding:
     """Grades one case in a process of its own."""
     assignment = manifest.load(name)
     with Judge() as judge:
-        report = judge.grade_path(assignment, case.path)
+        report = judge.grade_path(assignment, case.path, only=case.tasks)
     faults = list(_faults(report, case))
     counts = golden.table(report) if case.name == "solution" else None
     return Finding(case.name, f"{report.points:g} / {report.max_points:g}", faults, counts)
@@ -93,6 +97,8 @@ def _faults(report: GradeReport, case: Case) -> Iterator[str]:
             if test.verdict is not Verdict.NOT_STARTED or test.points:
                 yield f"{test.number} is {test.verdict}, should be not started: {test.message}"
         return
+    for unseen in set(case.breaks) - {task.id for task in report.tasks}:
+        yield f"task {unseen} is to be broken, but is written in another file than this variant's"
     for task in report.tasks:
         lost = task.points < task.max_points
         if lost and task.id not in case.breaks:

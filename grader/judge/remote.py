@@ -140,8 +140,12 @@ class RemoteStudent:
         encoder.seal()
         records: list[mini_triton.LaunchRecord] = []
         trace = Trace((args, kwargs, tensors))
-        value = self._ask(name, wire.pack(header, encoder.storages), records, trace)
-        return Call(name, value, Launches(tuple(records)), trace)
+        frame = wire.pack(header, encoder.storages)
+        value, filled = self._ask(name, frame, records, trace)
+        wanted = {key for key, given in kwargs.items() if type(given) is dict}
+        if filled.keys() != wanted or any(type(item) is not dict for item in filled.values()):
+            raise Crashed(f"the student's process answered {name} with something else")
+        return Call(name, value, Launches(tuple(records)), trace, filled)
 
     def _import(self, name: str) -> None:
         """Has the file imported, apart from the call: what it launches meanwhile is no part of it.
@@ -156,8 +160,8 @@ class RemoteStudent:
 
     def _ask(
         self, name: str, frame: bytes, records: list[mini_triton.LaunchRecord], trace: Trace
-    ) -> Any:
-        """Sends a request and executes launches until its answer comes; the value in it."""
+    ) -> tuple[Any, dict[str, Any]]:
+        """Sends a request and executes launches until its answer comes: the value, `filled`."""
         try:
             wire.send(self._connection, frame)
             while True:
@@ -166,7 +170,11 @@ class RemoteStudent:
                 if kind == "launch":
                     self._launch(message, records, trace)
                 elif kind == "returned":
-                    return message.value(message.header.get("value"))
+                    filled = message.header.get("filled")
+                    if not isinstance(filled, dict):
+                        raise wire.ProtocolError("an answer does not say what was filled in")
+                    value = message.value(message.header.get("value"))
+                    return value, {key: message.value(item) for key, item in filled.items()}
                 elif kind == "raised":
                     raise self._problem(message.header)
                 else:

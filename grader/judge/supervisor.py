@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -68,7 +68,7 @@ class Judge:
         submission: Submission,
         *,
         seed: int | None = None,
-        only: str | None = None,
+        only: Collection[str] | None = None,
         house: houses.House | None = None,
         listener: Listener = lambda result, report: None,
     ) -> GradeReport:
@@ -78,7 +78,7 @@ class Judge:
             assignment: the assignment.
             submission: the submitted files, as `grader.submission.read` took them.
             seed: of the random inputs; None takes the assignment's.
-            only: run the tests of this task only, and report no other.
+            only: run the tests of these tasks only, and report no others.
             house: the tree with the tests; None takes the one this package lies in.
             listener: told of each result as it comes.
 
@@ -86,12 +86,12 @@ class Judge:
             The report. Whatever a test does, its result is in there.
 
         Raises:
-            KeyError: no task `only`.
+            KeyError: no such task.
         """
         start = time.monotonic()
         seed = assignment.seed if seed is None else seed
         house = house or houses.here()
-        report = of_task(empty_report(assignment, seed, "the test has not run"), only)
+        report = of_tasks(empty_report(assignment, seed, "the test has not run"), only)
         with _staged(submission, self.uid) as stage:
             report = report.model_copy(
                 update={
@@ -102,7 +102,7 @@ class Judge:
                 }
             )
             for test in assignment.tests():
-                if only is not None and assignment.task_of(test).id != only:
+                if only is not None and assignment.task_of(test).id not in only:
                     continue
                 result = self._run(assignment, submission, test, stage, seed, house)
                 report = report.with_result(result)
@@ -115,7 +115,7 @@ class Judge:
         path: Path,
         *,
         seed: int | None = None,
-        only: str | None = None,
+        only: Collection[str] | None = None,
         house: houses.House | None = None,
         listener: Listener = lambda result, report: None,
     ) -> GradeReport:
@@ -156,13 +156,17 @@ class Judge:
             shutil.rmtree(home, ignore_errors=True)
 
 
-def of_task(report: GradeReport, only: str | None) -> GradeReport:
-    """The report with all tasks but one left out."""
+def of_tasks(report: GradeReport, only: Collection[str] | None) -> GradeReport:
+    """The report with all tasks but these left out.
+
+    Raises:
+        KeyError: there is no such task.
+    """
     if only is None:
         return report
-    tasks = tuple(task for task in report.tasks if task.id == only)
-    if not tasks:
-        raise KeyError(only)
+    tasks = tuple(task for task in report.tasks if task.id in only)
+    if missing := set(only) - {task.id for task in tasks}:
+        raise KeyError(min(missing))
     return report.model_copy(update={"tasks": tasks})
 
 

@@ -22,6 +22,8 @@ import safetensors
 import safetensors.torch
 import torch
 
+from grader.testing.record import Record
+
 #: Bounds on what is accepted: bytes of a frame and of its header, elements and axes of a tensor,
 #: depth of nested containers. Reading a frame takes three times its size for a moment: as it comes,
 #: put together, and as tensors. Judge and student may have to share a container of 750 MB.
@@ -30,6 +32,7 @@ MAX_HEADER = 8 << 20
 MAX_ELEMENTS = 1 << 28
 MAX_AXES = 16
 MAX_DEPTH = 20
+_LONGEST_NAME = 60
 
 _LENGTH = struct.Struct("<Q")
 _KEY = "bytewise"
@@ -113,10 +116,16 @@ class Message:
             return tuple(items) if kind == "tuple" else items
         if kind == "dict" and isinstance(content, dict):
             return {key: self.value(item, depth + 1) for key, item in content.items()}
+        if kind == "record" and isinstance(content, list) and len(content) == 2:
+            name, fields = content
+            if not (isinstance(name, str) and name.isidentifier() and isinstance(fields, dict)):
+                raise ProtocolError("a record has no name or no fields")
+            values = {key: self.value(item, depth + 1) for key, item in fields.items()}
+            return Record(name[:_LONGEST_NAME], **values)
         if kind == "dtype" and content in _DTYPES:
             return _DTYPES[content]
         if kind == "foreign" and isinstance(content, str):
-            name = re.sub(r"\W", "_", content)[:60] or "object"
+            name = re.sub(r"\W", "_", content)[:_LONGEST_NAME] or "object"
             return type(name, (Foreign,), {})()
         raise ProtocolError(f"a value of kind {kind[:20]!r} cannot be read")
 
@@ -188,6 +197,9 @@ class Encoder:
             return [kind.__name__, [self.value(item, depth + 1) for item in value]]
         if kind is dict and all(type(key) is str for key in value):
             return ["dict", {key: self.value(item, depth + 1) for key, item in value.items()}]
+        if kind is Record:
+            fields = {key: self.value(item, depth + 1) for key, item in value.fields.items()}
+            return ["record", [value.kind, fields]]
         if kind is torch.dtype and str(value).removeprefix("torch.") in _DTYPES:
             return ["dtype", str(value).removeprefix("torch.")]
         return ["foreign", kind.__name__]

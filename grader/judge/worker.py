@@ -19,7 +19,7 @@ import torch
 
 from grader.judge import wire
 from grader.testing.problems import Misuse, StudentProblem
-from grader.testing.running import run_call, run_gradients
+from grader.testing.running import detached, run_call, run_gradients
 from grader.testing.submitted import SubmittedCode
 
 #: The simulator's errors by name, to raise here what the judge's device raised there.
@@ -113,9 +113,20 @@ def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
     """Runs one request and packs what came of it."""
     name = request.header["name"]
     try:
-        value = _run(code, request)
+        kwargs = {
+            key: request.value(value) for key, value in request.header.get("kwargs", {}).items()
+        }
+        value = _run(code, request, kwargs)
         encoder = wire.Encoder()
-        header = {"op": "returned", "value": encoder.value(value)}
+        header = {
+            "op": "returned",
+            "value": encoder.value(value),
+            "filled": {
+                key: encoder.value(detached(item))
+                for key, item in kwargs.items()
+                if type(item) is dict
+            },
+        }
         encoder.seal()
         return wire.pack(header, encoder.storages)
     except wire.TooLarge as error:
@@ -127,12 +138,11 @@ def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
         sys.stderr.flush()
 
 
-def _run(code: SubmittedCode, request: wire.Message) -> Any:
+def _run(code: SubmittedCode, request: wire.Message, kwargs: dict[str, Any]) -> Any:
     header = request.header
     if header["op"] == "import":
         code.function(header["name"])
         return None
-    kwargs = {key: request.value(value) for key, value in header["kwargs"].items()}
     args = [request.value(value) for value in header["args"]]
     if header["op"] == "call":
         return run_call(code, header["name"], args, kwargs)

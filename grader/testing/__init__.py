@@ -6,6 +6,7 @@ from grader.testing import AssignmentTestCase, Budget
 from grader.testing.budget import Budget
 from grader.testing.case import AssignmentTestCase
 from grader.testing.problems import NotStarted, StudentProblem
+from grader.testing.record import Record
 from grader.testing.student import Call, Launches, Student
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Call",
     "Launches",
     "NotStarted",
+    "Record",
     "Student",
     "StudentProblem",
 ]

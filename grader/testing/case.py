@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mini_triton
+import numpy
 import torch
 
 from grader.testing import provenance
 from grader.testing.budget import Budget
 from grader.testing.compare import compare
 from grader.testing.evidence import Row
+from grader.testing.record import Record
 from grader.testing.replay import Unclear, replay, substitute
 from grader.testing.running import describe
 from grader.testing.student import Call, Student
@@ -32,6 +34,16 @@ def test_seed(run_seed: int, number: str) -> int:
     """
     digest = hashlib.sha256(f"{run_seed}:{number}".encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _wanted(kind: type) -> str:
+    """A type for "not a …": as students know it."""
+    known = {
+        torch.Tensor: "a torch.Tensor",
+        numpy.ndarray: "a numpy.ndarray",
+        Record: "a dataclass",
+    }
+    return known.get(kind, f"a {kind.__name__}")
 
 
 test_seed.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
@@ -92,8 +104,14 @@ class AssignmentTestCase(unittest.TestCase):
         """Ones; contiguous."""
         return torch.ones(*shape, dtype=dtype)
 
-    def unpack(self, call: Call, *names: str) -> tuple[torch.Tensor, ...]:
-        """The outputs of a call that is to return `len(names)` tensors as a tuple.
+    def unpack(self, call: Call, *names: str, kinds: Sequence[type] = ()) -> tuple[Any, ...]:
+        """The outputs of a call that is to return `len(names)` values as a tuple.
+
+        Args:
+            call: the call.
+            *names: what to call the outputs.
+            kinds: their types; by default every one is a torch.Tensor. A numpy.ndarray comes back
+                as a tensor, for `assert_close`.
 
         Raises:
             AssertionError: it returned something else; the text says what and what was expected.
@@ -104,10 +122,13 @@ class AssignmentTestCase(unittest.TestCase):
             self.fail(f"{call.name} returned {describe(value)}; a tuple {wanted} was expected")
         if len(value) != len(names):
             self.fail(f"{call.name} returned {len(value)} values; {wanted} was expected")
-        for name, item in zip(names, value, strict=True):
-            if type(item) is not torch.Tensor:
-                self.fail(f"{call.name} returned {describe(item)} for {name}, not a torch.Tensor")
-        return tuple(value)
+        kinds = kinds or [torch.Tensor] * len(names)
+        for name, item, kind in zip(names, value, kinds, strict=True):
+            if type(item) is not kind:
+                self.fail(f"{call.name} returned {describe(item)} for {name}, not {_wanted(kind)}")
+        return tuple(
+            torch.from_numpy(item) if isinstance(item, numpy.ndarray) else item for item in value
+        )
 
     def assert_close(
         self,
@@ -134,7 +155,12 @@ class AssignmentTestCase(unittest.TestCase):
             raise self.failureException(outcome.failure)
 
     def assert_traffic(
-        self, call: Call, *, loaded: Budget | None = None, stored: Budget | None = None
+        self,
+        call: Call,
+        *,
+        loaded: Budget | None = None,
+        stored: Budget | None = None,
+        moved: Budget | None = None,
     ) -> None:
         """Checks that a call launched a kernel and that its kernels stay within a byte budget.
 
@@ -142,11 +168,17 @@ class AssignmentTestCase(unittest.TestCase):
             call: the call.
             loaded: the most bytes that its kernels may load.
             stored: the most bytes that they may store.
+            moved: the most bytes that they may load and store together: for a task that leaves the
+                choice between the two.
 
         Raises:
             AssertionError: no launch, or over budget: the text names the tensors and lines.
         """
-        budgets: dict[Direction, Budget | None] = {"loaded": loaded, "stored": stored}
+        budgets: dict[Direction, Budget | None] = {
+            "loaded": loaded,
+            "stored": stored,
+            "moved": moved,
+        }
         failures = []
         if (missing := no_kernel(call)) is not None:
             raise self.failureException(missing)

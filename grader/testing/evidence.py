@@ -57,13 +57,18 @@ class LineTraffic(BaseModel):
     loaded: int
     stored: int
 
+    @property
+    def moved(self) -> int:
+        """Bytes loaded and stored."""
+        return self.loaded + self.stored
+
 
 class TrafficRow(BaseModel):
     """Bytes moved by one call's kernels, against a budget.
 
     Attributes:
         name: the function called.
-        which: `loaded` or `stored`.
+        which: `loaded`, `stored`, or `moved`: both together.
         bytes: the count.
         budget: the budget's value in bytes; None if there is none.
         formula: the budget as a derivation, `2·M·N·s = 2·64·100·4 = 51,200 B`.
@@ -76,7 +81,7 @@ class TrafficRow(BaseModel):
 
     kind: Literal["traffic"] = "traffic"
     name: str
-    which: Literal["loaded", "stored"]
+    which: Literal["loaded", "stored", "moved"]
     bytes: int
     budget: int | None
     formula: str

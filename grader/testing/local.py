@@ -11,7 +11,7 @@ from typing import Any
 import mini_triton
 import torch
 
-from grader.testing.running import run_call, run_gradients
+from grader.testing.running import detached, run_call, run_gradients
 from grader.testing.student import Call, Launches
 from grader.testing.submitted import SubmittedCode
 from grader.testing.trace import Trace
@@ -30,9 +30,10 @@ class _Recorder:
         self.records.append(record)
         return record
 
-    def made(self, name: str, value: Any) -> Call:
+    def made(self, name: str, value: Any, kwargs: dict[str, Any]) -> Call:
         """The call during which all this was launched."""
-        return Call(name, value, Launches(tuple(self.records)), self.trace)
+        filled = {key: detached(item) for key, item in kwargs.items() if type(item) is dict}
+        return Call(name, value, Launches(tuple(self.records)), self.trace, filled)
 
 
 @contextmanager
@@ -66,7 +67,7 @@ class LocalStudent:
         self._begin(name)
         with _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
-        return device.made(name, value)
+        return device.made(name, value, kwargs)
 
     def gradients(
         self,
@@ -81,7 +82,7 @@ class LocalStudent:
         self._begin(name)
         with _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
-        return device.made(name, value)
+        return device.made(name, value, kwargs)
 
     def _begin(self, name: str) -> None:
         """Counts a call, and imports the file apart from it: what it launches then is no part."""

@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
 import torch
 
 from grader.testing.explain import explain
 from grader.testing.problems import Misuse
+from grader.testing.record import Record, fields_of
 from grader.testing.submitted import SubmittedCode
 
 
 def run_call(code: SubmittedCode, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Calls `name` and returns its value, tensors detached.
+    """Calls `name` and returns its value, tensors detached, dataclasses as Records.
 
     Raises:
         StudentProblem: whatever student code does wrong.
     """
     function = code.function(name)
     with _student_code(code, name), _unchanged(function, name, args, kwargs):
+        args = [_built(code, name, value) for value in args]
+        kwargs = {key: _built(code, name, value) for key, value in kwargs.items()}
         return detached(function(*args, **kwargs))
 
 
@@ -121,19 +125,45 @@ def _unchanged(
         names[-1] = extra
     labelled = itertools.chain(zip(names, args, strict=True), kwargs.items())
     before = [
-        (label, value, _contents(value))
+        (place, held, _contents(held))
         for label, value in labelled
-        if isinstance(value, torch.Tensor)
+        for place, held in _numbers_in(label, value)
     ]
     yield
-    for label, value, contents in before:
-        if not torch.equal(_contents(value), contents):
-            raise Misuse(f"{label} was changed by {name}: inputs are to be left as they are")
+    for place, held, contents in before:
+        if _contents(held) != contents:
+            raise Misuse(f"{place} was changed by {name}: inputs are to be left as they are")
 
 
-def _contents(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy of a tensor's elements as bytes, so that NaN equals itself."""
-    return tensor.detach().clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
+def _numbers_in(label: str, value: Any) -> Iterator[tuple[str, torch.Tensor | numpy.ndarray]]:
+    """The tensors and arrays in an argument, and what to call each: `q`, `a.m`, `parts[2]`."""
+    if isinstance(value, torch.Tensor | numpy.ndarray):
+        yield label, value
+    elif isinstance(value, Record):
+        for name, field in value.fields.items():
+            yield from _numbers_in(f"{label}.{name}", field)
+    elif isinstance(value, tuple | list):
+        for position, item in enumerate(value):
+            yield from _numbers_in(f"{label}[{position}]", item)
+
+
+def _contents(held: torch.Tensor | numpy.ndarray) -> bytes:
+    """The elements as bytes, so that NaN equals itself."""
+    if isinstance(held, numpy.ndarray):
+        return held.tobytes()
+    flat = held.detach().clone(memory_format=torch.contiguous_format).view(-1)
+    return flat.view(torch.uint8).numpy().tobytes()
+
+
+def _built(code: SubmittedCode, name: str, value: Any) -> Any:
+    """A Record as an instance of the submission's own class; other values as they are."""
+    if isinstance(value, Record):
+        module = name.rpartition(":")[0]
+        kind = code.function(f"{module}:{value.kind}" if module else value.kind)
+        return kind(**{key: _built(code, name, field) for key, field in value.fields.items()})
+    if type(value) in (tuple, list):
+        return type(value)(_built(code, name, item) for item in value)
+    return value
 
 
 def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
@@ -157,10 +187,14 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 def detached(value: Any) -> Any:
     """The same value with its tensors cut off from autograd; containers are copied.
 
-    Instances of subclasses stay as they are: they could answer `detach` with anything.
+    A dataclass or a named tuple becomes a Record. Other instances of subclasses stay as they are:
+    they could answer `detach` with anything.
     """
     if type(value) is torch.Tensor:
         return value.detach()
+    if (fields := fields_of(value)) is not None:
+        items = {key: detached(field) for key, field in fields.items()}
+        return Record(type(value).__name__, **items)
     if type(value) in (tuple, list):
         return type(value)(detached(item) for item in value)
     if type(value) is dict:
@@ -174,6 +208,9 @@ def describe(value: Any) -> str:
         return "None"
     if isinstance(value, tuple | list):
         return f"a {type(value).__name__} of {len(value)}"
-    if type(value) is torch.Tensor:
-        return f"a tensor of shape {tuple(value.shape)}"
+    if type(value) in (torch.Tensor, numpy.ndarray):
+        kind = "a tensor" if type(value) is torch.Tensor else "an array"
+        return f"{kind} of shape {tuple(value.shape)}"
+    if isinstance(value, Record):
+        return f"a {value.kind}"
     return f"a {type(value).__name__}"

@@ -46,6 +46,11 @@ class Launches:
         """Bytes stored by kernels."""
         return sum(record.stored_bytes for record in self.launches)
 
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes loaded and stored by kernels."""
+        return self.loaded_bytes + self.stored_bytes
+
 
 @dataclass(frozen=True)
 class Call:
@@ -54,6 +59,7 @@ class Call:
     Attributes:
         name: what was called, e.g. `rmsnorm_forward`.
         value: what it returned; tensors detached. For `gradients`: (output, gradient, …).
+        filled: dicts that it was passed as keyword arguments, as it left them, by name.
         profile: the kernels that it launched, with their counts.
         trace: what its launches were given and what they left.
     """
@@ -62,6 +68,7 @@ class Call:
     value: Any
     profile: Launches = field(default_factory=Launches)
     trace: Trace = field(default_factory=lambda: Trace(()))
+    filled: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 class Student(Protocol):
@@ -70,7 +77,7 @@ class Student(Protocol):
     A function is named by a dotted path in the assignment's (first) file, `RMSNorm.apply`; another
     declared file is chosen by its module's name and a colon, `flash_lab:flash_forward`. Arguments
     and results are tensors, numpy arrays, numbers, strings, None, and tuples, lists and
-    string-keyed dicts of these.
+    string-keyed dicts of these; a dataclass of the submission is a `Record`, both ways.
 
     Both methods raise a `StudentProblem` for whatever student code does wrong, `Misuse` ("x was
     changed by rmsnorm_forward") included. Memory that student code allocates and does not write

@@ -11,7 +11,8 @@ from grader.testing.budget import Budget
 from grader.testing.evidence import LineTraffic, TrafficRow
 from grader.testing.student import Call
 
-Direction = Literal["loaded", "stored"]
+Direction = Literal["loaded", "stored", "moved"]
+_VERBS: dict[Direction, str] = {"loaded": "loads", "stored": "stores", "moved": "moves"}
 #: A failure names this many of the source lines that move most.
 _LINES_NAMED = 3
 
@@ -31,7 +32,7 @@ def check_traffic(
 
     Args:
         call: the call, with the counts of the device that executed its kernels.
-        which: `loaded` or `stored`.
+        which: `loaded`, `stored`, or `moved`: both together.
         budget: the most bytes allowed.
         source: gives the text of a submitted file's line.
     """
@@ -39,7 +40,8 @@ def check_traffic(
     lines: dict[tuple[str, int], list[int]] = {}
     for record in call.profile.launches:
         for name, traffic in record.tensors.items():
-            tensors[name] += getattr(traffic, f"{which}_bytes")
+            tensors[name] += traffic.loaded_bytes if which != "stored" else 0
+            tensors[name] += traffic.stored_bytes if which != "loaded" else 0
         for (file, line), traffic in record.lines.items():
             moved = lines.setdefault((file.rpartition("/")[2], line), [0, 0])
             moved[0] += traffic.loaded_bytes
@@ -73,8 +75,7 @@ def no_kernel(call: Call) -> str | None:
 
 def _words(row: TrafficRow, budget: Budget, source: Callable[[str, int], str]) -> str:
     ratio = f" ({row.bytes / budget.bytes:.2f}×)" if budget.bytes else ""
-    verb = "loads" if row.which == "loaded" else "stores"
-    out = [f"{row.name} {verb} {row.bytes:,} B, over the budget of {budget}{ratio}"]
+    out = [f"{row.name} {_VERBS[row.which]} {row.bytes:,} B, over the budget of {budget}{ratio}"]
     width = max((len(f"{amount:,}") for amount in row.tensors.values()), default=0)
     out += [f"  {amount:>{width},} B  {name}" for name, amount in row.tensors.items()]
     moving = sorted(row.lines, key=lambda line: -getattr(line, row.which))

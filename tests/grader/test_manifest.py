@@ -224,3 +224,14 @@ def test_nothing_changes_once_it_is_loaded(tree: Tree) -> None:
     found = manifest.load("softmax", tree.house)
     with pytest.raises(ValueError, match="frozen"):
         found.test("1.1").points = 100
+
+
+def test_a_task_says_which_file_it_is_written_in(tree: Tree) -> None:
+    tree.replace('title = "Backward"', 'title = "Backward"\nfile = "masks.py"')
+    assignment = manifest.load("softmax", tree.house)
+    assert [assignment.file_of(task) for task in assignment.tasks] == ["softmax.py", "masks.py"]
+
+
+def test_a_task_in_a_file_that_is_not_declared(tree: Tree) -> None:
+    tree.replace('title = "Backward"', 'title = "Backward"\nfile = "mask.py"')
+    assert "task '2' is written in 'mask.py', which is not among `files`" in tree.refusal()

@@ -121,7 +121,7 @@ def test_a_variant_is_of_the_file_that_defines_what_it_replaces(
 @pytest.mark.parametrize(
     ("source", "what"),
     [
-        ("x = 1\ny = 1\n", "replaces definitions of softmax.py and of masks.py"),
+        ("x = 1\ny = 1\n", "replaces what softmax.py and masks.py define; say which"),
         ("z = 1\n", "replaces nothing of solutions/softmax/softmax.py, which has x"),
     ],
 )
@@ -132,11 +132,38 @@ def test_a_variant_of_several_files_or_of_none(tree: Tree, source: str, what: st
         overlays.apply(several(tree), overlays.describe(path), tree.house)
 
 
+def test_a_variant_may_say_which_file_it_is_of(tree: Tree) -> None:
+    path = tree.put("right_a.py", "Says.")
+    path.write_text('"""Says.\n\nfile: masks.py\n"""\ny = 2\n', encoding="utf-8")
+    variant = overlays.describe(path)
+    assert variant.file == "masks.py"
+    file, files = overlays.apply(several(tree), variant, tree.house)
+    assert (file, files) == ("masks.py", {"softmax.py": "x = 0\n", "masks.py": "y = 2\n"})
+
+
+def test_a_variant_of_a_file_that_is_not_declared(tree: Tree) -> None:
+    path = tree.put("right_a.py", "Says.")
+    path.write_text('"""Says.\n\nfile: other.py\n"""\ny = 2\n', encoding="utf-8")
+    with pytest.raises(AuthoringError, match=r"`file: other\.py`; the manifest has softmax\.py"):
+        overlays.variants(tree.assignment, tree.house)
+
+
+def test_files_that_import_a_changed_one_are_affected() -> None:
+    files = {
+        "a.py": "x = 1\n",
+        "b.py": "from a import x\n",
+        "c.py": "def f():\n    import b\n",
+        "d.py": "import math\n",
+    }
+    assert overlays.affected("a.py", files) == {"a.py", "b.py", "c.py"}
+    assert overlays.affected("c.py", files) == {"c.py"}
+
+
 @pytest.mark.parametrize("name", house.names())
 def test_every_variant_of_the_project_makes_a_whole_file(name: str) -> None:
     assignment = manifest.load(name)
     found = overlays.variants(assignment)
     assert {variant.right for variant in found} == {True, False}
     for variant in found:
-        for file, text in overlays.apply(assignment, variant).items():
+        for file, text in overlays.apply(assignment, variant)[1].items():
             compile(text, f"{variant.name}/{file}", "exec")

@@ -32,6 +32,7 @@ tests = [
     { number = "2.1", points = 1, test = "public/test_toy.py::TestToy::test_strides" },
     { number = "2.2", points = 1, test = "public/test_toy.py::TestToy::test_gradient" },
     { number = "2.3", points = 2, test = "public/test_toy.py::TestToy::test_partial" },
+    { number = "2.4", points = 1, test = "public/test_toy.py::TestToy::test_record" },
 ]
 """
 
@@ -40,7 +41,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import (
     leaderboard, number, partial_credit, weight,
 )
-from grader.testing import AssignmentTestCase, Budget
+from grader.testing import AssignmentTestCase, Budget, Record
 
 
 class TestToy(AssignmentTestCase):
@@ -89,6 +90,16 @@ class TestToy(AssignmentTestCase):
         value = self.student.call("score").value
         set_leaderboard_value(7)
         set_score(value)
+
+    @weight(1)
+    @number("2.4")
+    def test_record(self):
+        """A dataclass there and back, a dict filled in"""
+        m = self.randn(3)
+        call = self.student.call("halve", Record("State", m=m), stats={"calls": 1})
+        self.assertEqual(call.value.kind, "State")
+        self.assert_close("m", call.value.m, m.double() / 2)
+        self.assertEqual(call.filled, {"stats": {"calls": 2}})
 '''
 
 HIDDEN = '''
@@ -110,6 +121,8 @@ class TestHidden(AssignmentTestCase):
 '''
 
 SOLUTION = """
+import dataclasses
+
 import torch
 import triton
 import triton.language as tl
@@ -138,6 +151,16 @@ def product(x, g):
 
 def score():
     return 4
+
+
+@dataclasses.dataclass
+class State:
+    m: torch.Tensor
+
+
+def halve(state, stats):
+    stats["calls"] += 1
+    return State(state.m / 2)
 """
 
 
@@ -187,7 +210,7 @@ def first(grade):
     """Grades a source text and returns the result of test 1.1."""
 
     def run(source="", **how):
-        return grade(source, only="1", **how).tests[0]
+        return grade(source, only=("1",), **how).tests[0]
 
     return run
 

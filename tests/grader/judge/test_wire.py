@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.judge import wire
+from grader.testing.record import Record
 
 
 def through(value):
@@ -227,3 +228,18 @@ def test_an_announced_size_takes_no_memory():
         wire.receive(ours)
     ours.close()
     theirs.close()
+
+
+def test_records():
+    sent = Record("IO", read=1, inner=Record("State", m=torch.ones(2)))
+    got = through([sent])[0]
+    assert (got.kind, got.read, got.inner.kind) == ("IO", 1, "State")
+    assert torch.equal(got.inner.m, torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "content", ["IO", ["IO"], ["I O", {}], [7, {}], ["IO", [1]], ["IO", {"read": ["plain", {}]}]]
+)
+def test_what_is_no_record(content):
+    with pytest.raises(wire.ProtocolError):
+        wire.Message({}, []).value(["record", content])

@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 
 import mini_triton
+import numpy as np
 import pytest
 import torch
 
-from grader.testing import AssignmentTestCase, Budget, Call, Launches
+from grader.testing import AssignmentTestCase, Budget, Call, Launches, Record
 from grader.testing.case import test_seed as seed_of
 
 
@@ -107,3 +108,25 @@ def test_both_directions_over_are_both_said(case):
 def test_traffic_needs_a_kernel(case):
     with pytest.raises(AssertionError, match="f launched no Triton kernel"):
         case.assert_traffic(Call("f", None), loaded=Budget("N", N=8))
+
+
+def test_unpack_takes_arrays_and_records(case):
+    io = Record("IO", read=1, write=2)
+    call = Call("f", (np.ones(2), io))
+    o, got = case.unpack(call, "O", "io", kinds=(np.ndarray, Record))
+    assert torch.equal(o, torch.ones(2, dtype=torch.float64))
+    assert got is io
+    with pytest.raises(AssertionError, match=r"f returned an array of shape \(2,\) for O, not a "):
+        case.unpack(call, "O", "io")
+    with pytest.raises(AssertionError, match=r"f returned a IO for io, not a numpy\.ndarray"):
+        case.unpack(call, "O", "io", kinds=(np.ndarray, np.ndarray))
+
+
+def test_loads_and_stores_may_share_a_budget(case):
+    call = Call("f", None, Launches((record({"x": 8}, {"y": 2}),)))
+    total = call.profile.moved_bytes
+    assert total == 40
+    case.assert_traffic(call, moved=Budget("n", n=total))
+    assert (case.evidence[-1].which, case.evidence[-1].bytes) == ("moved", total)
+    with pytest.raises(AssertionError, match=r"f moves 40 B, over the budget of n = 39 B"):
+        case.assert_traffic(call, moved=Budget("n", n=total - 1))
