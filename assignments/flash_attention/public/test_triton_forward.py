@@ -1,0 +1,104 @@
+"""Task 9, the forward kernel: from one tile to blocks that do not fit, masks and bytes."""
+
+from typing import Any
+
+import torch
+from gradescope_utils.autograder_utils.decorators import number, visibility, weight
+
+from assignments.flash_attention import oracle
+from grader.testing import AssignmentTestCase, Budget, Call
+
+
+class TestAttentionForward(AssignmentTestCase):
+    """o and lse of `attention_forward`, and the bytes that its kernel moves."""
+
+    def check(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        causal: bool = False,
+        **blocks: int,
+    ) -> Call:
+        """attention_forward(q, k, v, …): right, and computed by kernels from q, k and v."""
+        name = "flash_triton:attention_forward"
+        call = self.student.call(name, q, k, v, causal=causal, **blocks)
+        o, lse = self.judge(call, q, k, v, causal)
+        self.assert_by_kernels(call, o=o, lse=lse)
+        q, k, v = self.like(q), self.like(k), self.like(v)
+        self.assert_follows(call, lambda again: self.judge(again, q, k, v, causal), q, k, v)
+        return call
+
+    def judge(
+        self, call: Call, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
+    ) -> tuple[Any, ...]:
+        """o, in the dtype of q, and lse, in float32, against the definition."""
+        o, lse = self.unpack(call, "o", "lse")
+        expected_o, expected_lse = oracle.attention(q, k, v, causal)
+        self.assert_close("o", o, expected_o, dtype=q.dtype)
+        self.assert_close("lse", lse, expected_lse, dtype=torch.float32)
+        return o, lse
+
+    @weight(2)
+    @number("9.1")
+    @visibility("visible")
+    def test_one_tile(self):
+        """One head, 16 queries, 16 keys, d = 16: one tile"""
+        q, k, v = (self.randn(1, 1, 16, 16) for _ in range(3))
+        self.check(q, k, v, Br=16, Bc=16)
+
+    @weight(2)
+    @number("9.2")
+    @visibility("visible")
+    def test_many_tiles(self):
+        """2 × 3 heads, 64 queries, 96 keys, d = 32: 4 × 3 tiles of 16 × 32 a head"""
+        q, k, v = (self.randn(2, 3, n, 32) for n in (64, 96, 96))
+        self.check(q, k, v, Br=16, Bc=32)
+
+    @weight(2)
+    @number("9.3")
+    @visibility("visible")
+    def test_any_size(self):
+        """Sizes that no block divides: 37 queries, 53 keys, d = 40; blocks of your own choice"""
+        q, k, v = (self.randn(1, 2, n, 40) for n in (37, 53, 53))
+        self.check(q, k, v, Br=16, Bc=16)
+        self.check(q, k, v)
+
+    @weight(2)
+    @number("9.4")
+    @visibility("visible")
+    def test_causal(self):
+        """causal: 40 queries and 40 keys; 20 queries at the end of 53 keys"""
+        q, k, v = (self.randn(1, 2, 40, 16) for _ in range(3))
+        self.check(q, k, v, causal=True, Br=16, Bc=16)
+        q, k, v = (self.randn(1, 1, n, 16) for n in (20, 53, 53))
+        self.check(q, k, v, causal=True, Br=16, Bc=16)
+
+    @weight(1)
+    @number("9.5")
+    @visibility("visible")
+    def test_16_bit(self):
+        """bfloat16 and float16: o in the same, lse in float32"""
+        for dtype in (torch.bfloat16, torch.float16):
+            q, k, v = (self.randn(1, 2, n, 32, dtype=dtype) for n in (24, 40, 40))
+            self.check(q, k, v, Br=16, Bc=16)
+
+    @weight(3)
+    @number("9.6")
+    @visibility("visible")
+    def test_bytes(self):
+        """q is loaded once, k and v once a block of queries; o and lse are stored once"""
+        B, H, d = 1, 2, 24
+        for Nq, Nk, Br, Bc, dtype in (
+            (64, 48, 16, 16, torch.float32),
+            (40, 56, 32, 16, torch.bfloat16),
+        ):
+            s = dtype.itemsize
+            q, k, v = (self.randn(B, H, n, d, dtype=dtype) for n in (Nq, Nk, Nk))
+            sizes = {"B": B, "H": H, "Nq": Nq, "d": d, "s": s}
+            loaded = "B*H*(Nq + 2*cdiv(Nq, Br)*Nk)*d*s"
+            self.assert_traffic(
+                self.check(q, k, v, Br=Br, Bc=Bc),
+                loaded=Budget(loaded, **sizes, Nk=Nk, Br=Br),
+                stored=Budget("B*H*Nq*(d*s + 4)", **sizes),
+            )

@@ -1,0 +1,54 @@
+"""Task 12 at the edges: `flash_attention`'s options, layouts that must be copied, masked rows."""
+
+from typing import Any
+
+import torch
+from gradescope_utils.autograder_utils.decorators import number, visibility, weight
+
+from assignments.flash_attention import oracle
+from grader.testing import AssignmentTestCase, Call
+
+
+class TestFlashAttentionHidden(AssignmentTestCase):
+    def check(
+        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, do: torch.Tensor, **options: Any
+    ) -> None:
+        """flash_attention(q, k, v, …) and its gradients: right, and computed by kernels."""
+        name = "flash_triton:flash_attention"
+        call = self.student.gradients(name, q, k, v, wrt=(0, 1, 2), dy=do, **options)
+        o, dq, dk, dv = self.judge(call, q, k, v, do, options)
+        self.assert_by_kernels(call, o=o, dq=dq, dk=dk, dv=dv)
+        others = [self.like(t) for t in (q, k, v, do)]
+        self.assert_follows(call, lambda again: self.judge(again, *others, options), *others)
+
+    def judge(
+        self,
+        call: Call,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        do: torch.Tensor,
+        options: dict[str, Any],
+    ) -> tuple[torch.Tensor, ...]:
+        """o and the gradients, all in the dtype of q, against autograd of the definition."""
+        names = ("o", "dq", "dk", "dv")
+        right = (
+            oracle.attention(q, k, v, **options)[0],
+            *oracle.gradients(q, k, v, do, **options),
+        )
+        outputs = self.unpack(call, *names)
+        for name, got, expected in zip(names, outputs, right, strict=True):
+            self.assert_close(name, got, expected, dtype=q.dtype)
+        return outputs
+
+    @weight(2)
+    @number("12.4")
+    @visibility("hidden")
+    def test_edges(self):
+        """A scale; last strides other than 1, which must be copied; queries that see no key"""
+        q, k, v, do = (self.randn(1, 2, n, 16) for n in (30, 12, 12, 30))
+        self.check(q, k, v, do, causal=True, scale=0.4)
+        q, k, v, do = (
+            self.randn(1, heads, 24, n).mT for heads, n in ((4, 9), (2, 17), (2, 17), (4, 9))
+        )
+        self.check(q, k, v, do, scale=0.1)
