@@ -16,12 +16,14 @@ from grader import manifest
 from grader.environment import absent_imports
 from grader.report import terminal
 from grader.testing import AssignmentTestCase
+from grader.testing.problems import TimedOut
 from grader.testing.pytest_plugin import SUBMITTED, assignment_of
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report
 
 _RESULTS = pytest.StashKey[dict[str, TestResult]]()
 #: pytest has printed what was wrong; the stub's words it prints only if asked to.
-_MESSAGE = {Verdict.PASSED: "", Verdict.FAILED: "why: see above"}
+_ABOVE = "why: see above"
+_MESSAGE = {Verdict.PASSED: "", Verdict.FAILED: _ABOVE, Verdict.TIMED_OUT: _ABOVE}
 _ASSIGNMENT = pytest.StashKey[manifest.Assignment]()
 
 
@@ -77,6 +79,8 @@ def _keep(
     verdict = {"passed": Verdict.PASSED, "skipped": Verdict.NOT_STARTED}.get(
         report.outcome, Verdict.FAILED
     )
+    if call.excinfo is not None and isinstance(call.excinfo.value, TimedOut):
+        verdict = Verdict.TIMED_OUT
     result = TestResult(
         number=test.number,
         title=" ".join((case.shortDescription() or test.method).split()),

@@ -94,6 +94,12 @@ class Crashed(StudentProblem):
     kind = "crashed"
 
 
+class TimedOut(StudentProblem):
+    """Student code has not come to an end. Said by who watches the clock, never by a worker."""
+
+    kind = "timed out"
+
+
 #: Kinds as they travel on the wire.
 KINDS: dict[str, type[StudentProblem]] = {
     kind.kind: kind

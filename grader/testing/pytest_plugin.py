@@ -4,14 +4,17 @@
     pytest assignments/rmsnorm/public --seed 7             other random inputs
 
 Work that is not started is skipped, with the stub's words as the reason. A failure shows the
-student's frames and the measured error, not the harness; `--pdb` lands in the student's code.
+student's frames and the measured error, not the harness; `--pdb` lands in the student's code. A
+test may take as long as the manifest says (`--timeout=SECONDS`: so long; 0: for ever).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +23,13 @@ from grader import manifest
 from grader.house import House, HouseError
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
-from grader.testing.problems import StudentProblem
+from grader.testing.problems import StudentProblem, TimedOut
+from grader.testing.student import Call
 
 #: The folder with the files that were tested last.
 SUBMITTED = pytest.StashKey[Path]()
+#: Files whose import had no end: name → the test that tried.
+_ENDLESS = pytest.StashKey[dict[str, str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +44,93 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seed", type=int, default=None, help="of the random inputs (default: the assignment's)"
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives every test of an assignment its time limit, as the judge does."""
+    if not config.pluginmanager.hasplugin("timeout") or config.getoption("timeout") is not None:
+        return
+    for item in items:
+        case = getattr(item, "cls", None)
+        if not (isinstance(case, type) and issubclass(case, AssignmentTestCase)):
+            continue
+        found = assignment_of(item.path)
+        number = getattr(getattr(item, "function", None), "__number__", None)
+        if found is None or number is None:
+            continue
+        _, assignment = found
+        limits = {test.number: assignment.time_limit_of(test) for test in assignment.tests()}
+        limit = limits.get(str(number), assignment.time_limit)
+        item.add_marker(pytest.mark.timeout(limit))
+
+
+def _limit(item: pytest.Item) -> float:
+    """The seconds that a test may take; 0 if nobody counts them."""
+    if not item.config.pluginmanager.hasplugin("timeout"):
+        return 0.0
+    asked = item.config.getoption("timeout")
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0] if asked is None and marker else asked or 0)
+
+
+def _is_timeout(error: BaseException | None) -> bool:
+    """Whether it is what pytest-timeout raises in whatever is running."""
+    return isinstance(error, pytest.fail.Exception) and str(error).startswith("Timeout (>")
+
+
+class _Watched(LocalStudent):
+    """A submission in this process, whose calls pytest-timeout may end.
+
+    Args:
+        folder: where the declared files are.
+        files: their names, the main file first.
+        number: the test's.
+        limit: its seconds, for the message.
+        endless: files whose import had no end, and the tests that tried; added to.
+    """
+
+    def __init__(
+        self, folder: Path, files: Sequence[str], number: str, limit: float, endless: dict[str, str]
+    ) -> None:
+        super().__init__(folder, files)
+        self._files = {Path(file).stem: file for file in files}
+        self._number = number
+        self._limit = limit
+        self._endless = endless
+
+    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
+        """Calls a function of the submission."""
+        with self._ended(f"in {name}"):
+            return super().call(name, *args, **kwargs)
+
+    def gradients(self, name: str, /, *inputs: Any, **kwargs: Any) -> Call:
+        """Calls a function, then its backward pass."""
+        with self._ended(f"in {name}"):
+            return super().gradients(name, *inputs, **kwargs)
+
+    def _begin(self, name: str) -> None:
+        """Imports a file that may have no end once: who waits for it knows by then."""
+        file = self._files[name.rpartition(":")[0] or next(iter(self._files))]
+        if file in self._endless:
+            raise TimedOut(
+                f"{file} was not imported again: that had no end in test {self._endless[file]}"
+            )
+        try:
+            with self._ended(f"while {file} was imported"):
+                super()._begin(name)
+        except TimedOut:
+            self._endless[file] = self._number
+            raise
+
+    @contextmanager
+    def _ended(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except StudentProblem as problem:
+            if not _is_timeout(problem.__cause__):
+                raise
+            late = TimedOut(f"no result after {self._limit:g} s, {doing}", problem.frames)
+            raise late.with_traceback(problem.__traceback__) from None
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +148,8 @@ def _submission(request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed")
     folder = _folder(path, assignment, request)
     request.config.stash[SUBMITTED] = folder
-    case.student = LocalStudent(folder, assignment.files)
+    endless = request.config.stash.setdefault(_ENDLESS, {})
+    case.student = _Watched(folder, assignment.files, case.number, _limit(request.node), endless)
     case.run_seed = assignment.seed if seed is None else seed
 
 
@@ -95,6 +189,11 @@ def pytest_runtest_makereport(
     case = getattr(item, "instance", None)
     if isinstance(case, AssignmentTestCase) and report.failed and call.excinfo is not None:
         error = call.excinfo.value
+        if _is_timeout(error):
+            error = AssertionError(
+                f"no result after {_limit(item):g} s: the test was still checking what came of the "
+                "calls"
+            )
         if isinstance(error, StudentProblem | AssertionError):
             lines = [
                 f"{item.path.name}:{entry.lineno + 1}"

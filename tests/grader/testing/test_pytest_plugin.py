@@ -1,5 +1,6 @@
 """Runs pytest on a small assignment, as a student does."""
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -110,3 +111,45 @@ def test_what_cannot_be_read_is_said(house):
     text = run(house, "--submission", "empty")
     assert "toy.py" in text
     assert "1 error" in text or "1 failed" in text
+
+
+HANGS = "def double(x):\n    while True:\n        x = x + 1\n"
+
+
+def test_a_call_without_end_is_stopped_and_says_where_it_was(house):
+    manifest = house / "assignments/toy/assignment.toml"
+    manifest.write_text(manifest.read_text().replace("points = 3,", "points = 3, time_limit = 2,"))
+    text = run(house, source=HANGS)
+    assert "1 failed" in text
+    assert "TestToy.test_double" in text
+    assert re.search(
+        r"toy\.py:\d in double\n    (while True:|x = x \+ 1)\nno result after 2 s, in double\n\n"
+        r"  asked for at test_toy.py:10, with seed 5",
+        text,
+    )
+    assert "running.py" not in text
+
+
+def test_a_limit_that_is_asked_for_goes_before(house):
+    assert "no result after 1 s, in double" in run(house, "--timeout=1", source=HANGS)
+
+
+def test_an_import_without_end_is_waited_for_once(house):
+    path = house / "assignments/toy/public/test_toy.py"
+    again = path.read_text()[path.read_text().index("    @number") :].replace("1.1", "1.2")
+    path.write_text(path.read_text() + again.replace("test_double", "test_again"))
+    manifest = house / "assignments/toy/assignment.toml"
+    more = ', { number = "1.2", points = 1, test = "public/test_toy.py::TestToy::test_again" } ]'
+    manifest.write_text(manifest.read_text().replace(" ]\n", more + "\n"))
+    text = run(house, "--timeout=2", source="print('once more')\nwhile True: pass\n")
+    assert "2 failed" in text
+    assert text.count("once more") == 1
+    assert "toy.py:2\n    while True: pass\nno result after 2 s, while toy.py was imported" in text
+    assert re.search(r"toy\.py was not imported again: that had no end in test 1\.[12]\n", text)
+
+
+def test_a_check_without_end_is_said_to_be_one(house):
+    path = house / "assignments/toy/public/test_toy.py"
+    path.write_text(path.read_text() + "        while True: pass\n")
+    text = run(house, "--timeout=1", source="def double(x): return x * 2")
+    assert "no result after 1 s: the test was still checking what came of the calls" in text
