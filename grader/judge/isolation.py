@@ -226,7 +226,8 @@ def _readable(settings: Confinement) -> list[Path]:
 
     import grader
 
-    packages = [Path(package.__path__[0]) for package in (grader, mini_triton)]
+    # The grader, and what students' files may import: `shared/`, the folder of the simulators.
+    packages = [Path(grader.__path__[0]), Path(mini_triton.__path__[0]).parent]
     prefixes = [Path(sys.prefix), Path(sys.base_prefix)]
     return [*map(Path, _SYSTEM), *prefixes, *packages, settings.submission]
 

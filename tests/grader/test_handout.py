@@ -73,6 +73,7 @@ def test_all_that_a_student_needs_is_in_it(archive: Path) -> None:
         "assignments/rmsnorm/README.md",
         "assignments/rmsnorm/assignment.toml",
         "starter/rmsnorm/rmsnorm.py",
+        "shared/console/__init__.py",
         "shared/mini_triton/__init__.py",
         "grader/cli.py",
         *(f"assignments/rmsnorm/public/{test.file}" for test in RMSNORM.tests() if not test.hidden),
@@ -99,11 +100,13 @@ def test_its_manifest_has_the_public_tests_as_they_were(tree: Path) -> None:
 def test_its_packages_can_be_installed(tree: Path) -> None:
     """Every package that its pyproject.toml lists is there, and no other."""
     text = (tree / "pyproject.toml").read_text()
-    listed = set(re.findall(r'^    "((?:grader|mini_triton)[a-z_.]*)",$', text, re.MULTILINE))
+    listed = set(
+        re.findall(r'^    "((?:console|grader|mini_triton)[a-z_.]*)",$', text, re.MULTILINE)
+    )
     there = {
         path.parent.relative_to(base).as_posix().replace("/", ".")
         for base in (tree, tree / "shared")
-        for package in ("grader", "mini_triton")
+        for package in ("console", "grader", "mini_triton")
         for path in (base / package).rglob("__init__.py")
     }
     assert listed == there
@@ -112,9 +115,10 @@ def test_its_packages_can_be_installed(tree: Path) -> None:
 def test_make_test_runs_the_handouts_own_packages_and_skips_what_is_not_started(
     tree: Path,
 ) -> None:
-    where = "import grader, mini_triton; print(grader.__file__, mini_triton.__file__)"
+    packages = "console, grader, mini_triton"
+    where = f"import {packages}; print(*(p.__file__ for p in ({packages})))"
     found = run(tree, ".venv/bin/python", "-c", where).stdout.split()
-    assert len(found) == 2 and all(Path(file).is_relative_to(tree) for file in found), found
+    assert len(found) == 3 and all(Path(file).is_relative_to(tree) for file in found), found
 
     done = make(tree, "test", "A=rmsnorm")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -62,6 +62,7 @@ def test_what_is_in_it(archive: Path) -> None:
         "assignments/rmsnorm/oracle.py",
         "grader/judge/supervisor.py",
         "grader/report/results.schema.json",
+        "shared/console/__init__.py",
         "shared/mini_triton/backend/driver.py",
     }
     assert not [
@@ -76,10 +77,10 @@ def test_what_is_in_it(archive: Path) -> None:
 
 def test_its_packages_can_be_installed(tree: Path) -> None:
     text = (tree / "pyproject.toml").read_text()
-    listed = re.findall(r'^    "((?:grader|mini_triton)[a-z_.]*)",$', text, re.MULTILINE)
-    assert "grader.judge" in listed
+    listed = re.findall(r'^    "((?:console|grader|mini_triton)[a-z_.]*)",$', text, re.MULTILINE)
+    assert {"console", "grader.judge"} <= set(listed)
     for package in listed:
-        base = tree / "shared" if package.startswith("mini_triton") else tree
+        base = tree if package.startswith("grader") else tree / "shared"
         assert (base / package.replace(".", "/") / "__init__.py").is_file(), package
 
 

@@ -239,3 +239,8 @@ def test_a_module_that_a_container_does_not_have_is_nowhere_to_be_had(grade):
     )
     harmless = "try:\n    import matplotlib\nexcept ImportError:\n    pass"
     assert grade(harmless, only=("1",)).points == 5
+
+
+def test_all_that_students_files_may_import_can_be_read(grade):
+    lines = "import console\nimport mini_triton\n\nassert console.fmt_bytes(1000) == '1.00 kB'\n"
+    assert {test.verdict for test in grade(lines).tests} == {Verdict.PASSED}
