@@ -31,7 +31,7 @@ def fmt_time(seconds: float) -> str:
 
 
 def _with_unit(value: float, units: Sequence[str]) -> str:
-    """`value`, which counts the first of `units`, in the fitting one.."""
+    """`value`, which counts the first of `units`, in the fitting one."""
     if not math.isfinite(value):
         return f"{value} {units[0]}"
     rest = list(units)
