@@ -5,10 +5,14 @@ A hint is given only where the pattern tells: a wrong guess costs a student more
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 #: How nearly constant a ratio has to be to be called a factor.
 _SAME_FACTOR = 1e-3
+#: Nobody writes shorter blocks in earnest: what begins at an edge of one does so by chance.
+_SMALLEST_BLOCK = 16
 
 
 def hint(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
@@ -22,7 +26,7 @@ def hint(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str 
     Returns:
         One sentence, or None if the pattern says nothing.
     """
-    rules = (_never_written, _zeros, _columns, _rows, _factor)
+    rules = (_never_written, _zeros, _box_of_errors, _columns, _rows, _factor)
     return next((text for rule in rules if (text := rule(got, expected, wrong))), None)
 
 
@@ -45,9 +49,24 @@ def _zeros(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> st
     return None
 
 
+def _box_of_errors(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
+    """Errors of a tensor with three axes or more confined to some indices of some axes."""
+    box = _box(wrong)
+    if box is None:
+        return None
+    if not box.full:
+        return f"all that is wrong lies in {box.index}"
+    for axis in (wrong.ndim - 1, wrong.ndim - 2):
+        span = _span(_along(wrong, axis))
+        if span and span[1] == wrong.shape[axis] - 1 and _is_tail(span[0], wrong.shape[axis]):
+            what = f"is the tail of axis {axis} masked, on load and on store?"
+            return f"only {box.index} is wrong: {what}"
+    return f"only {box.index} is wrong"
+
+
 def _columns(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
-    """Errors confined to the trailing columns, the others right."""
-    if wrong.ndim == 0 or wrong.all():
+    """Errors confined to the trailing columns, or elements of a vector, the others right."""
+    if wrong.ndim not in (1, 2) or wrong.all():
         return None
     columns = _rows_of(wrong).any(0)
     span = _span(columns)
@@ -57,10 +76,18 @@ def _columns(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> 
     rows = _rows_of(wrong).any(1)
     subject = f"row {int(rows.nonzero()[0])}, " if wrong.ndim == 2 and int(rows.sum()) == 1 else ""
     first, last = span
-    return (
-        f"{subject}{_range(what, first, last)} wrong, {_range(what, 0, first - 1)} right: "
-        "is the tail masked, on load and on store?"
-    )
+    text = f"{subject}{_range(what, first, last)} wrong, {_range(what, 0, first - 1)} right"
+    if _is_tail(first, len(columns)):
+        return f"{text}: is the tail masked, on load and on store?"
+    if first % _SMALLEST_BLOCK == 0:
+        return f"{text}: does the kernel go over all blocks?"
+    return text
+
+
+def _is_tail(first: int, size: int) -> bool:
+    """Whether `first` may begin the last, partial block of an axis: some power of two."""
+    block = first & -first
+    return block >= _SMALLEST_BLOCK and size - first < block
 
 
 def _rows(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
@@ -95,9 +122,9 @@ def _factor(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> s
         middle = float(seen.median())
         if _constant(seen) and abs(middle - 1) > _SAME_FACTOR:
             return f"every element is {middle:.4g} times what it should be"
-    if wrong.ndim != 2 or wrong.shape[0] < 2 or wrong.shape[1] < 4:
+    if wrong.ndim < 2 or wrong.shape[-1] < 4 or wrong.numel() == wrong.shape[-1]:
         return None
-    for row, mask in zip(ratio, usable, strict=True):
+    for row, mask in zip(_rows_of(ratio), _rows_of(usable), strict=True):
         values = row[mask]
         if values.numel() >= 2 and not (values.isfinite().all() and _constant(values)):
             return None
@@ -115,6 +142,9 @@ def _where(mask: torch.Tensor) -> str | None:
         return "all elements are"
     if mask.ndim == 0:
         return None
+    if mask.ndim > 2:
+        box = _box(mask)
+        return f"{box.index} is" if box and box.full else None
     table = _rows_of(mask)
     rows, columns = table.any(1), table.any(0)
     if mask.ndim == 1:
@@ -125,6 +155,57 @@ def _where(mask: torch.Tensor) -> str | None:
     if int(mask.sum()) == int(columns.sum()) * table.shape[0] and (span := _span(columns)):
         return _range("columns", *span)
     return None
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The smallest box around a mask's set elements.
+
+    Attributes:
+        index: as Python would index it: `[:, 1::2, 64:, :]`.
+        full: whether all that is in the box is set.
+    """
+
+    index: str
+    full: bool
+
+
+def _box(mask: torch.Tensor) -> _Box | None:
+    """The box around what is set in a mask of three axes or more; None if it is no smaller."""
+    if mask.ndim < 3:
+        return None
+    slices, count = [], 1
+    for axis, size in enumerate(mask.shape):
+        places = _along(mask, axis).nonzero().flatten().tolist()
+        text = _slice(places, size)
+        if text is None:
+            return None
+        slices.append(text)
+        count *= len(places)
+    if all(text == ":" for text in slices):
+        return None
+    return _Box(f"[{', '.join(slices)}]", count == int(mask.sum()))
+
+
+def _along(mask: torch.Tensor, axis: int) -> torch.Tensor:
+    """For each index of an axis, whether anything is set there."""
+    return mask.movedim(axis, 0).reshape(mask.shape[axis], -1).any(1)
+
+
+def _slice(places: list[int], size: int) -> str | None:
+    """Indices of an axis as Python would write them: `3`, `1:4`, `::2`; None if it cannot."""
+    if len(places) == 1 and size > 1:
+        return str(places[0])
+    first, last = places[0], places[-1]
+    step = places[1] - first if len(places) > 1 else 1
+    if places != list(range(first, last + 1, step)):
+        return None
+    ends_with_axis = last + step >= size
+    if step > 1 and len(places) == 2 and not (ends_with_axis and first < step):
+        return None  # any two indices are so many steps apart
+    begin = str(first) if first else ""
+    end = "" if ends_with_axis else str(last + 1)
+    return f"{begin}:{end}" + (f":{step}" if step > 1 else "")
 
 
 def _rows_of(mask: torch.Tensor) -> torch.Tensor:

@@ -1,3 +1,4 @@
+import pytest
 import torch
 
 from grader.testing.hints import hint
@@ -44,6 +45,68 @@ def test_trailing_elements_of_a_vector():
     text = advice(adding(slice(64, None), 1.0), TARGET[0].clone())
     assert text is not None
     assert text.startswith("elements 64…99 are wrong")
+
+
+def test_a_tail_is_guessed_only_where_a_block_may_begin():
+    # r, one number a row: the last two of six rows are wrong, which no mask has to do with.
+    vector = TARGET[:, 0].clone()
+    text = advice(adding(slice(4, None), 1.0), vector)
+    assert text == "elements 4…5 are wrong, elements 0…3 are right"
+    text = advice(adding(slice(64, None), 1.0), TARGET[0].clone())
+    assert text == (
+        "elements 64…99 are wrong, elements 0…63 are right: is the tail masked, on load and on "
+        "store?"
+    )
+    text = advice(adding((slice(None), slice(50, None)), 1.0))
+    assert text == "columns 50…99 are wrong, columns 0…49 are right"
+
+
+def test_blocks_beyond_the_first():
+    text = advice(adding((slice(None), slice(32, None)), 1.0))
+    assert text == (
+        "columns 32…99 are wrong, columns 0…31 are right: does the kernel go over all blocks?"
+    )
+
+
+HEADS = torch.randn(2, 4, 100, 32, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+_ = slice(None)
+
+
+@pytest.mark.parametrize(
+    ("index", "said"),
+    [
+        (
+            (_, _, slice(64, None)),
+            "only [:, :, 64:, :] is wrong: is the tail of axis 2 masked, on load and on store?",
+        ),
+        ((0,), "only [0, :, :, :] is wrong"),
+        ((_, slice(1, 3)), "only [:, 1:3, :, :] is wrong"),
+        ((_, slice(1, None, 2)), "only [:, 1::2, :, :] is wrong"),
+        ((1, 2, slice(None, 32), slice(16, None)), "only [1, 2, :32, 16:] is wrong"),
+        ((_, _, _, slice(0, 32, 8)), "only [:, :, :, ::8] is wrong"),
+    ],
+)
+def test_three_axes_and_more_are_named_by_their_indices(index, said):
+    assert advice(adding(index, 1.0), HEADS) == said
+
+
+def test_a_part_of_a_box_of_three_axes():
+    assert advice(adding((0, 1, torch.tensor([3, 4]), torch.tensor([7, 8])), 1.0), HEADS) == (
+        "all that is wrong lies in [0, 1, 3:5, 7:9]"
+    )
+    scattered = (torch.tensor([0, 1, 0]), torch.tensor([0, 1, 3]), torch.tensor([0, 50, 99]))
+    assert advice(adding(scattered, 1.0), HEADS) is None
+
+
+def test_nan_of_three_axes():
+    text = advice(setting((_, _, slice(96, None)), torch.nan), HEADS)
+    assert text is not None
+    assert text.startswith("[:, :, 96:, :] is NaN: new memory")
+
+
+def test_a_factor_a_row_of_three_axes():
+    factors = torch.linspace(0.5, 2, 800, dtype=torch.float64).reshape(2, 4, 100, 1)
+    assert "factor of its own" in (advice(lambda got: got * factors, HEADS) or "")
 
 
 def test_all_rows_but_the_first():
