@@ -109,6 +109,16 @@ def query_rows(Nq: int, Nk: int, Br: int, Bc: int, causal: bool = False) -> int:
     return sum(rows for rows, _ in tiles(Nq, Nk, Br, Bc, causal))
 
 
+def roundings(dtype: torch.dtype, count: int) -> float | None:
+    """The relative error of `count` roundings to a 16-bit dtype; None, the default, for others.
+
+    Tensor cores take 16-bit operands, so that a kernel rounds P and dS for their products, and o
+    was rounded before it is part of D. Each of these adds an error of the size of that of rounding
+    the result; what is left of it in the sum differs from element to element.
+    """
+    return count * torch.finfo(dtype).eps / 2 if dtype.itemsize == 2 else None
+
+
 def state(s: Tensor, v: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor | None]:
     """A SoftmaxState of scores s: m = max s, l = Σ exp(s − m), o = Σ exp(s − m)·v.
 

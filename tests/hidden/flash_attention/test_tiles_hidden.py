@@ -62,9 +62,9 @@ class TestFlashForwardHidden(AssignmentTestCase):
         """Logits × 30, maxima that grow block by block, and how often rows are rescaled"""
         q, k, v = (self.randn(n, 40, dtype=torch.float64) for n in (33, 97, 97))
         self.check(30 * q, k, v, Br=16, Bc=8)
-        k = k + torch.arange(97)[:, None] / 8  # later keys are larger
-        self.check(q.abs(), k, v, Br=32, Bc=24, scale=1.0, causal=True, q_start=64)
-        self.check(self.randn(33, 40), k.float(), v.float(), Br=16, Bc=16, scale=-0.2)
+        later = k + torch.arange(97)[:, None] / 8  # later keys are larger
+        self.check(q.abs(), later, v, Br=32, Bc=24, scale=1.0, causal=True, q_start=64)
+        self.check(*(t.float() for t in (q, k, v)), Br=16, Bc=16, scale=-0.2)
 
     @weight(1)
     @number("3.5")
