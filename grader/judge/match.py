@@ -165,9 +165,19 @@ class Match:
         def announce(doing: str) -> None:
             os.write(report, json.dumps({"doing": doing}).encode() + b"\n")
 
+        room = _MOST_PRINTED + 1  # one more than is kept: so it is seen that there was more
+
+        def show(line: str) -> None:
+            """What a kernel prints, which runs here, to be kept with what its host code prints."""
+            nonlocal room
+            part = f"{line}\n"[:room]
+            room -= len(part)
+            if part:
+                os.write(report, json.dumps({"printed": part}).encode() + b"\n")
+
         path = self._assignment.test_path(self._test, self._house)
         files = self._assignment.files
-        student = RemoteStudent(connection, self._folder, files, announce, self._submission)
+        student = RemoteStudent(connection, self._folder, files, announce, self._submission, show)
         outcome = run_test(
             self._blank,
             lambda: load_case(path, self._test, self._house.root),
@@ -202,18 +212,22 @@ class Match:
                 if not data:
                     pipes.remove(pipe)
                 elif pipe == report:
+                    # A kernel prints while its worker waits: what that has printed came before.
+                    _look(output, seen)
                     self._take_report(seen, data)
                 else:
                     _keep(seen, data)
 
     def _take_report(self, seen: _Seen, data: bytes) -> None:
-        """Lines from the judge child: what it is doing, and in the end the outcome."""
+        """Lines from the judge child: what it does, what kernels print, in the end the outcome."""
         seen.report += data
         *lines, rest = bytes(seen.report).split(b"\n")
         kept = bytearray()
         for line in lines:
             if line.startswith(b'{"doing"'):
                 seen.doing = json.loads(line)["doing"]
+            elif line.startswith(b'{"printed"'):
+                _keep(seen, json.loads(line)["printed"].encode())
             else:
                 kept += line + b"\n"
         seen.report = kept + rest
@@ -284,6 +298,13 @@ def _keep(seen: _Seen, data: bytes) -> None:
     room = _MOST_PRINTED - len(seen.printed)
     seen.printed += data[:room]
     seen.flooded = seen.flooded or len(data) > room
+
+
+def _look(output: int, seen: _Seen) -> None:
+    """Reads what is in a worker's pipe; once, as one that floods it would never let go."""
+    os.set_blocking(output, False)
+    with contextlib.suppress(BlockingIOError):
+        _keep(seen, os.read(output, 1 << 16))
 
 
 def _drain(output: int, seen: _Seen) -> None:

@@ -64,6 +64,7 @@ class RemoteStudent:
         files: their names, the main file first.
         announce: told what is going on, for the message if time runs out.
         submission: what kept files from being read, and which notebook cells lines came from.
+        show: takes what kernels print, line by line.
 
     Attributes:
         calls: how many calls have been made.
@@ -76,13 +77,14 @@ class RemoteStudent:
         files: Sequence[str],
         announce: Callable[[str], None] = lambda doing: None,
         submission: Submission | None = None,
+        show: Callable[[str], None] = print,
     ) -> None:
         self._connection = connection
         self._folder = folder
         self._files = {Path(file).stem: file for file in files}
         self._announce = announce
         self._submission = submission
-        self._device = mini_triton.LocalDevice()
+        self._device = mini_triton.LocalDevice(show)
         self._imported: set[str] = set()
         self.calls = 0
 

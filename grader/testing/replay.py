@@ -89,7 +89,7 @@ class _Replay:
             raise ValueError("the inputs of a replay have to be laid out as those of the call")
         for old, new in zip(trace.inputs, others, strict=True):
             self._learn(old, new, is_input=True)
-        device = mini_triton.LocalDevice()
+        device = mini_triton.LocalDevice(show=lambda line: None)  # it was printed the first time
         for index, step in enumerate(trace.steps):
             self._run(device, index, step)
 

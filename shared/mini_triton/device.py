@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from mini_triton.execute.machine import Machine
@@ -20,11 +21,18 @@ class Device(Protocol):
 
 
 class LocalDevice:
-    """Executes launches in this process."""
+    """Executes launches in this process.
+
+    Args:
+        show: takes what kernels print (`tl.device_print`), a line a program.
+    """
+
+    def __init__(self, show: Callable[[str], None] = print) -> None:
+        self._show = show
 
     def launch(self, launch: Launch) -> LaunchRecord:
         """See `Device.launch`."""
-        machine = Machine(launch)
+        machine = Machine(launch, show=self._show)
         machine.run()
         record = LaunchRecord(launch.kernel, launch.grid)
         for (where, position, kind, size), elements in machine.counts.items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from mini_triton.errors import DeviceAssertion
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
@@ -13,9 +15,13 @@ if TYPE_CHECKING:
     from mini_triton.execute.frame import Frame
 
 
+#: Elements of a tile that are printed. A whole one may have 2²⁰, which nobody reads.
+_MOST_PRINTED = 1_000
+
+
 @framed("tt.print")
 def _print(frame: Frame, op: Op) -> None:
-    """Prints every program's tile, in grid order."""
+    """Shows every program's tile, in grid order."""
     prefix = op.keywords[0] if op.keywords else ""
     for row, program in enumerate(frame.programs.tolist()):
         pid = frame.machine.program_id(program)
@@ -24,8 +30,18 @@ def _print(frame: Frame, op: Op) -> None:
             value = frame[slot]
             tile = value.absolute().lanes if isinstance(value, Pointer) else frame.tensor(slot)
             own = tile[row if tile.shape[0] > 1 else 0]
-            shown.append(str(own.tolist() if own.ndim else own.item()))
-        print(f"pid {pid}{prefix}{' '.join(shown)}")
+            shown.append(_words(own))
+        frame.machine.show(f"pid {pid}{prefix}{' '.join(shown)}")
+
+
+def _words(tile: torch.Tensor) -> str:
+    """A tile as nested lists; of a large one the first elements, flat."""
+    if tile.ndim == 0:
+        return str(tile.item())
+    if tile.numel() <= _MOST_PRINTED:
+        return str(tile.tolist())
+    first = ", ".join(map(str, tile.flatten()[:_MOST_PRINTED].tolist()))
+    return f"[{first}, … {tile.numel():,} elements]"
 
 
 @framed("tt.assert")

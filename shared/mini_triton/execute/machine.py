@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
@@ -28,10 +28,19 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
 
 class Machine:
-    """One launch; `counts[location, argument, "loaded" | "stored", element size]` are elements."""
+    """One launch; `counts[location, argument, "loaded" | "stored", element size]` are elements.
 
-    def __init__(self, launch: Launch, chunk_elements: int = CHUNK_ELEMENTS) -> None:
+    `show` takes the lines that its programs print.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        chunk_elements: int = CHUNK_ELEMENTS,
+        show: Callable[[str], None] = print,
+    ) -> None:
         self.kernel = launch.kernel
+        self.show = show
         self.grid = _checked_grid(launch)
         self._prepared: Prepared = prepare(launch.ttir, launch.kernel)
         self.program = self._prepared.program

@@ -201,6 +201,46 @@ def test_a_notebook_is_located_by_cell(judge, toy, toy_house, tmp_path):
     assert "cell 2:3 in double\n    return y[99]" in report.tests[0].message
 
 
+PRINTING = """
+@triton.jit
+def printing_kernel(x_ptr, n):
+    tl.device_print("x", tl.load(x_ptr + tl.program_id(0) % n))
+    if n == 0:
+        tl.store(x_ptr + (1 << 40), 0.0)
+
+def double(x):
+    print("before")
+    printing_kernel[({programs},)](x, {n})
+    print("after")
+    return x * 3
+"""
+
+
+def test_what_a_kernel_prints_is_kept_with_what_the_test_printed(first, capfd):
+    lines = first(PRINTING.format(programs=2, n=32)).printed.splitlines()
+    assert [line.partition(" x: ")[0] for line in lines] == [
+        "before",
+        "pid (0, 0, 0)",
+        "pid (1, 0, 0)",
+        "after",
+    ]
+    assert capfd.readouterr().out == ""
+
+
+def test_a_kernel_that_prints_much_is_cut_and_its_test_judged(first):
+    result = first(PRINTING.format(programs=20_000, n=32))
+    assert result.verdict is Verdict.FAILED
+    assert len(result.printed) < 10_000
+    assert "more was printed" in result.printed
+
+
+def test_what_a_kernel_without_end_has_printed_is_kept(first):
+    source = PRINTING.replace("if n == 0:", "while n > 0:").replace("1 << 40), 0.0", "n % 2), 0.0")
+    result = first(source.format(programs=1, n=32), time_limit=4)
+    assert result.verdict is Verdict.TIMED_OUT
+    assert result.printed.startswith("before\npid (0, 0, 0) x: ")
+
+
 def test_only_one_task(grade):
     assert [test.number for test in grade(only=("2",)).tests] == ["2.1", "2.2", "2.3", "2.4"]
     with pytest.raises(KeyError):

@@ -26,6 +26,23 @@ def test_print_shows_each_program_in_grid_order(capsys):
 
 
 @triton.jit
+def printing_much_kernel(x_ptr, N: tl.constexpr):
+    tl.device_print("x", tl.load(x_ptr + tl.arange(0, N)))
+
+
+def test_a_device_may_take_what_is_printed_and_of_a_large_tile_the_first_elements(capsys):
+    lines = []
+    before = mini_triton.set_device(mini_triton.LocalDevice(lines.append))
+    try:
+        printing_much_kernel[(2,)](torch.zeros(4096, dtype=torch.int32), N=4096)
+    finally:
+        mini_triton.set_device(before)
+    zeros = ", ".join(["0"] * 1000)
+    assert lines == [f"pid ({n}, 0, 0) x: [{zeros}, … 4,096 elements]" for n in range(2)]
+    assert capsys.readouterr().out == ""
+
+
+@triton.jit
 def asserting_kernel(x_ptr, out_ptr, N: tl.constexpr):
     pid, i = tl.program_id(0), tl.arange(0, N)
     x = tl.load(x_ptr + pid * N + i)
