@@ -52,7 +52,7 @@ class TestAttentionDecodeHidden(AssignmentTestCase):
     @visibility("hidden")
     def test_edges(self):
         """More splits than keys; logits × 30 and a scale; float16 and bfloat16; d = 111; strides"""
-        q, k, v = (self.randn(1, 2, n, 16) for n in (1, 5, 5))
+        q, k, v = (self.randn(1, 2, n, 111) for n in (1, 5, 5))
         self.check(q, k, v, n_split=8)
         q, k, v = (self.randn(1, 2, n, 111) for n in (1, 150, 150))
         k[:, :, 70:] *= 3  # a split's maximum is far above another's
@@ -68,13 +68,13 @@ class TestAttentionDecodeHidden(AssignmentTestCase):
     @visibility("hidden")
     def test_bytes(self):
         """The budget for 37 keys in 5 splits, 3 keys in 4, and 2 queries for each of 6 heads"""
-        for B, H, G, Nq, Nk, d, n_split in (
-            (2, 6, 2, 2, 37, 20, 5),
-            (1, 3, 1, 1, 3, 16, 4),
+        for B, H, G, Nq, Nk, d, n_split, dtype in (
+            (2, 6, 2, 2, 37, 20, 5, torch.float32),
+            (1, 3, 1, 1, 3, 16, 4, torch.bfloat16),
         ):
-            q = self.randn(B, H, Nq, d)
-            k, v = (self.randn(B, G, Nk, d) for _ in range(2))
-            sizes = {"B": B, "H": H, "Nq": Nq, "d": d, "n_split": n_split, "s": 4}
+            q = self.randn(B, H, Nq, d, dtype=dtype)
+            k, v = (self.randn(B, G, Nk, d, dtype=dtype) for _ in range(2))
+            sizes = {"B": B, "H": H, "Nq": Nq, "d": d, "n_split": n_split, "s": dtype.itemsize}
             loaded = "B*G*2*Nk*d*s + n_split*B*H*Nq*d*s + n_split*B*H*Nq*(d + 2)*4"
             stored = "n_split*B*H*Nq*(d + 2)*4 + B*H*Nq*(d*s + 4)"
             self.assert_traffic(

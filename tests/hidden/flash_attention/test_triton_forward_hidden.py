@@ -61,7 +61,6 @@ class TestAttentionForwardHidden(AssignmentTestCase):
         q = self.randn(2, 20, 4, 24).transpose(1, 2)  # as projections leave it
         k = self.randn(2, 2, 70, 48)[:, :, ::2, 5:29]  # a slice of a larger cache
         v = self.randn(1, 2, 35, 24).expand(2, 2, 35, 24)  # a prefix that the batch shares
-        self.check(q, k, v, scale=0.3, Br=32, Bc=16)
         self.check(q, k, v, causal=True, scale=0.3, Br=16, Bc=32)
 
     @weight(2)
@@ -71,10 +70,8 @@ class TestAttentionForwardHidden(AssignmentTestCase):
         """Logits × 30; queries that see no key; one query; d = 1, 111; 16-bit sums that overflow"""
         q, k, v = (self.randn(1, 1, n, 40) for n in (33, 97, 97))
         self.check(30 * q, k, v, rtol=LARGE_LOGITS, Br=16, Bc=16)
-        q, k, v = (self.randn(1, 1, n, 16) for n in (53, 20, 20))
-        self.check(q, k, v, causal=True, Br=16, Bc=16)
-        for n, d in ((40, 1), (17, 111)):
-            q, k, v = (self.randn(2, 1, rows, d) for rows in (1, n, n))
+        for Nq, Nk, d in ((53, 20, 1), (1, 40, 111)):
+            q, k, v = (self.randn(2, 1, n, d) for n in (Nq, Nk, Nk))
             self.check(q, k, v, causal=True, Br=16, Bc=32)
         # 256 values near 300 add up to more than float16 holds, before they are divided by l.
         q, k = (self.randn(1, 1, n, 16, scale=0.1).half() for n in (16, 256))
@@ -88,7 +85,6 @@ class TestAttentionForwardHidden(AssignmentTestCase):
         for B, H, G, Nq, Nk, d, Br, Bc, causal, dtype in (
             (1, 2, 1, 40, 75, 20, 16, 32, True, torch.float32),
             (2, 1, 1, 61, 30, 33, 32, 16, True, torch.bfloat16),
-            (1, 2, 1, 17, 33, 24, 16, 16, False, torch.float16),
         ):
             q = self.randn(B, H, Nq, d, dtype=dtype)
             k, v = (self.randn(B, G, Nk, d, dtype=dtype) for _ in range(2))
