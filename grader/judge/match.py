@@ -193,6 +193,8 @@ class Match:
     ) -> None:
         """Until the child has reported, or the test has to be stopped."""
         pipes = [report, output]
+        for pipe in pipes:
+            os.set_blocking(pipe, False)
         next_look, next_tree = 0.0, 0.0
         family: list[int] = [worker]
         while report in pipes:
@@ -208,15 +210,16 @@ class Match:
                 if self._out_of_memory(seen, family, child):
                     return
             for pipe in select.select(pipes, [], [], min(_POLL, deadline - now))[0]:
-                data = os.read(pipe, 1 << 16)
-                if not data:
+                if pipe == report and output in pipes:
+                    # A kernel prints while its worker waits: what that has printed came before.
+                    _keep(seen, _read(output) or b"")
+                data = _read(pipe)
+                if data == b"":
                     pipes.remove(pipe)
                 elif pipe == report:
-                    # A kernel prints while its worker waits: what that has printed came before.
-                    _look(output, seen)
-                    self._take_report(seen, data)
+                    self._take_report(seen, data or b"")
                 else:
-                    _keep(seen, data)
+                    _keep(seen, data or b"")
 
     def _take_report(self, seen: _Seen, data: bytes) -> None:
         """Lines from the judge child: what it does, what kernels print, in the end the outcome."""
@@ -300,11 +303,12 @@ def _keep(seen: _Seen, data: bytes) -> None:
     seen.flooded = seen.flooded or len(data) > room
 
 
-def _look(output: int, seen: _Seen) -> None:
-    """Reads what is in a worker's pipe; once, as one that floods it would never let go."""
-    os.set_blocking(output, False)
-    with contextlib.suppress(BlockingIOError):
-        _keep(seen, os.read(output, 1 << 16))
+def _read(pipe: int) -> bytes | None:
+    """What is in a pipe, at most what fits into one; None if nothing is, empty at its end."""
+    try:
+        return os.read(pipe, 1 << 16)
+    except BlockingIOError:
+        return None
 
 
 def _drain(output: int, seen: _Seen) -> None:
