@@ -26,6 +26,7 @@ from grader.testing.problems import (
     MissingFile,
     NotStarted,
     StudentProblem,
+    TimedOut,
 )
 from grader.testing.student import Student
 from grader.verdict import LeaderboardEntry, TestResult, Verdict, clamp
@@ -37,6 +38,7 @@ _VERDICTS: dict[type[StudentProblem], Verdict] = {
     MissingFile: Verdict.MISSING_FILE,
     Crashed: Verdict.CRASHED,
     WorkerGone: Verdict.CRASHED,
+    TimedOut: Verdict.TIMED_OUT,
 }
 
 
@@ -107,7 +109,7 @@ def run_test(
     except Exception:
         return _grader_error(blank, "the test could not be loaded")
     method = getattr(case, case._testMethodName)
-    blank = blank.model_copy(update={"title": _title(case) or blank.title})
+    blank = blank.model_copy(update={"title": title_of(case) or blank.title})
     gone = False
     try:
         _run(case, method)
@@ -156,7 +158,8 @@ def _run(case: AssignmentTestCase, method: Callable[[], Any]) -> None:
         kind.doClassCleanups()
 
 
-def _title(case: AssignmentTestCase) -> str:
+def title_of(case: AssignmentTestCase) -> str:
+    """The first line of a test's docstring; empty if it has none."""
     return " ".join((case.shortDescription() or "").split())
 
 

@@ -9,21 +9,23 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 import psutil
 
 from grader.house import House
 from grader.judge import isolation
-from grader.judge.child import Outcome, load_case, run_test
+from grader.judge.child import Outcome, load_case, run_test, title_of
 from grader.judge.isolation import Confinement
 from grader.judge.remote import RemoteStudent, clean
 from grader.judge.worker import WorkerJob
 from grader.judge.zygote import WorkerEnd, Zygote, exit_words
 from grader.manifest import Assignment, Test
 from grader.submission import Submission
-from grader.testing.case import test_seed
+from grader.testing.case import AssignmentTestCase, test_seed
 from grader.verdict import TestResult, Verdict
 
 #: How often memory is looked at, and a worker's children are looked for, in seconds.
@@ -42,7 +44,9 @@ class _Seen:
     report: bytearray = field(default_factory=bytearray)
     printed: bytearray = field(default_factory=bytearray)
     flooded: bool = False
+    title: str = ""
     doing: str = "before the first call"
+    importing: str = ""
     peak_worker: int = 0
     stopped: Verdict | None = None
     why: str = ""
@@ -60,6 +64,10 @@ class Match:
         seed: the run's.
         house: the tree with the tests.
         zygote: forks the worker.
+        endless: files that are not to be imported; see `RemoteStudent`.
+
+    Attributes:
+        stalled: the file that was being imported when time ran out; empty if none was.
     """
 
     def __init__(
@@ -72,6 +80,7 @@ class Match:
         seed: int,
         house: House,
         zygote: Zygote,
+        endless: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._assignment = assignment
         self._test = test
@@ -82,6 +91,8 @@ class Match:
         self._seed = seed
         self._house = house
         self._zygote = zygote
+        self._endless = endless
+        self.stalled = ""
         self._seconds = assignment.time_limit_of(test)
         self._memory = assignment.memory_limit_mb_of(test) * 1_000_000
 
@@ -117,8 +128,10 @@ class Match:
             os.close(output)
             os.close(report)
         result = self._judgement(seen, end, child_status)
+        self.stalled = seen.importing if seen.stopped is Verdict.TIMED_OUT else ""
         return result.model_copy(
             update={
+                "title": seen.title or result.title,
                 "printed": _printed(seen),
                 "seconds": time.monotonic() - start,
                 "peak_memory": max(seen.peak_worker, end.peak_memory),
@@ -162,8 +175,8 @@ class Match:
     def _run_test(self, connection: socket.socket, report: int) -> None:
         """In the child: runs the test and writes its outcome."""
 
-        def announce(doing: str) -> None:
-            os.write(report, json.dumps({"doing": doing}).encode() + b"\n")
+        def tell(what: dict[str, str]) -> None:
+            os.write(report, json.dumps(what).encode() + b"\n")
 
         room = _MOST_PRINTED + 1  # one more than is kept: so it is seen that there was more
 
@@ -173,17 +186,25 @@ class Match:
             part = f"{line}\n"[:room]
             room -= len(part)
             if part:
-                os.write(report, json.dumps({"printed": part}).encode() + b"\n")
+                tell({"printed": part})
+
+        def load() -> AssignmentTestCase:
+            case = load_case(path, self._test, self._house.root)
+            tell({"title": title_of(case)})
+            return case
 
         path = self._assignment.test_path(self._test, self._house)
         files = self._assignment.files
-        student = RemoteStudent(connection, self._folder, files, announce, self._submission, show)
-        outcome = run_test(
-            self._blank,
-            lambda: load_case(path, self._test, self._house.root),
-            student,
-            self._seed,
+        student = RemoteStudent(
+            connection,
+            self._folder,
+            files,
+            lambda doing, importing: tell({"doing": doing, "importing": importing}),
+            self._submission,
+            show,
+            self._endless,
         )
+        outcome = run_test(self._blank, load, student, self._seed)
         with os.fdopen(report, "wb") as pipe:
             pipe.write(outcome.model_dump_json().encode() + b"\n")
 
@@ -227,12 +248,14 @@ class Match:
         *lines, rest = bytes(seen.report).split(b"\n")
         kept = bytearray()
         for line in lines:
-            if line.startswith(b'{"doing"'):
-                seen.doing = json.loads(line)["doing"]
-            elif line.startswith(b'{"printed"'):
-                _keep(seen, json.loads(line)["printed"].encode())
-            else:
+            if line.startswith(b'{"result"'):
                 kept += line + b"\n"
+                continue
+            what = json.loads(line)
+            seen.title = what.get("title", seen.title)
+            seen.doing = what.get("doing", seen.doing)
+            seen.importing = what.get("importing", seen.importing)
+            _keep(seen, what.get("printed", "").encode())
         seen.report = kept + rest
 
     def _family(self, worker: int) -> list[int]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import linecache
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import mini_triton
@@ -26,6 +27,7 @@ from grader.testing.problems import (
     MissingFile,
     StudentError,
     StudentProblem,
+    TimedOut,
 )
 from grader.testing.student import Call, Launches
 from grader.testing.trace import Trace
@@ -62,9 +64,12 @@ class RemoteStudent:
         connection: the judge's end of the wire.
         folder: the folder with the submitted files.
         files: their names, the main file first.
-        announce: told what is going on, for the message if time runs out.
+        announce: told what is going on, for the message if time runs out, and which file is being
+            imported meanwhile, if one is.
         submission: what kept files from being read, and which notebook cells lines came from.
         show: takes what kernels print, line by line.
+        endless: files that are not to be imported, as that had no end in tests before; with the
+            numbers of these.
 
     Attributes:
         calls: how many calls have been made.
@@ -75,9 +80,10 @@ class RemoteStudent:
         connection: socket.socket,
         folder: Path,
         files: Sequence[str],
-        announce: Callable[[str], None] = lambda doing: None,
+        announce: Callable[[str, str], None] = lambda doing, importing: None,
         submission: Submission | None = None,
         show: Callable[[str], None] = print,
+        endless: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
         self._connection = connection
         self._folder = folder
@@ -85,7 +91,9 @@ class RemoteStudent:
         self._announce = announce
         self._submission = submission
         self._device = mini_triton.LocalDevice(show)
+        self._endless = endless
         self._imported: set[str] = set()
+        self._importing = ""
         self.calls = 0
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
@@ -128,8 +136,8 @@ class RemoteStudent:
         """Sends one request and executes launches until its answer comes."""
         self.calls += 1
         self._require_file(name)
-        self._announce(f"in {name}")
         self._import(name)
+        self._announce(f"in {name}", "")
         encoder = wire.Encoder()
         header = {
             "op": op,
@@ -156,9 +164,17 @@ class RemoteStudent:
         so nothing that was computed then can be passed off as the call's.
         """
         module = self._module_of(name)
-        if module not in self._imported:
-            self._ask(name, wire.pack({"op": "import", "name": name}), [], Trace(()))
-            self._imported.add(module)
+        if module in self._imported:
+            return
+        file = self._files[module]
+        if file in self._endless:
+            tests = " and ".join(self._endless[file])
+            raise TimedOut(f"{file} was not imported again: that had no end in tests {tests}")
+        self._importing = file
+        self._announce(f"while {file} was imported", file)
+        self._ask(name, wire.pack({"op": "import", "name": name}), [], Trace(()))
+        self._importing = ""
+        self._imported.add(module)
 
     def _ask(
         self, name: str, frame: bytes, records: list[mini_triton.LaunchRecord], trace: Trace
@@ -223,7 +239,7 @@ class RemoteStudent:
     ) -> None:
         """Executes a launch, keeps what it moved, and answers it; of one that fails, the error."""
         launch = _checked_launch(message)
-        self._announce(f"in kernel {launch.kernel}, grid {launch.grid}")
+        self._announce(f"in kernel {launch.kernel}, grid {launch.grid}", self._importing)
         before = [storage.clone() for storage in message.storages]
         try:
             record = trace.launch(self._device, launch)

@@ -27,6 +27,10 @@ from grader.manifest import Assignment, Test
 from grader.submission import Submission, read
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report, empty_result
 
+#: So many tests wait for an import without end; the rest does not, as all of them together would
+#: take minutes. One test alone may have met with a busy machine.
+_PATIENCE = 2
+
 #: Told of each result as it comes, with the report so far.
 Listener = Callable[[TestResult, GradeReport], None]
 
@@ -101,10 +105,11 @@ class Judge:
                     "sources": submitted_sources(submission),
                 }
             )
+            stalled: dict[str, list[str]] = {}
             for test in assignment.tests():
                 if only is not None and assignment.task_of(test).id not in only:
                     continue
-                result = self._run(assignment, submission, test, stage, seed, house)
+                result = self._run(assignment, submission, test, stage, seed, house, stalled)
                 report = report.with_result(result)
                 listener(result, report)
         return report.model_copy(update={"seconds": time.monotonic() - start})
@@ -134,16 +139,26 @@ class Judge:
         stage: Path,
         seed: int,
         house: houses.House,
+        stalled: dict[str, list[str]],
     ) -> TestResult:
-        """One test; a fault of the machinery is a grader error of this test alone."""
+        """One test; a fault of the machinery is a grader error of this test alone.
+
+        `stalled`: the tests in which a file's import had no end, by file; added to.
+        """
+        endless = {file: tests for file, tests in stalled.items() if len(tests) >= _PATIENCE}
         blank = empty_result(assignment, test, Verdict.GRADER_ERROR)
         home = stage / "home"
         home.mkdir(mode=0o700)
         if self.uid is not None:
             os.chown(home, self.uid, self.uid)
         try:
-            match = Match(assignment, submission, test, blank, stage, seed, house, self._zygote)
-            return match.play()
+            match = Match(
+                assignment, submission, test, blank, stage, seed, house, self._zygote, endless
+            )
+            result = match.play()
+            if match.stalled:
+                stalled.setdefault(match.stalled, []).append(test.number)
+            return result
         except ZygoteGone:
             self._zygote.close()
             self._zygote = Zygote(self.uid)

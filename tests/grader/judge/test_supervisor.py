@@ -241,6 +241,23 @@ def test_what_a_kernel_without_end_has_printed_is_kept(first):
     assert result.printed.startswith("before\npid (0, 0, 0) x: ")
 
 
+def test_a_test_that_is_stopped_keeps_its_title(first):
+    result = first("def double(x):\n    while True: pass", time_limit=2)
+    assert (result.verdict, result.title) == (Verdict.TIMED_OUT, "y = 2x, loaded and stored once")
+    assert result.message == "no result after 2 s, in double"
+
+
+@pytest.mark.parametrize("end", ["while True: pass", "while True: double(torch.ones(3))"])
+def test_an_import_without_end_is_waited_for_twice(grade, end):
+    report = grade(end, time_limit=2)
+    assert {test.verdict for test in report.tests} == {Verdict.TIMED_OUT}
+    if "double" not in end:
+        assert report.tests[0].message == "no result after 2 s, while toy.py was imported"
+    again = "toy.py was not imported again: that had no end in tests 1.1 and 1.2"
+    assert [test.message for test in report.tests[2:]] == [again] * 4
+    assert report.seconds < 12
+
+
 def test_only_one_task(grade):
     assert [test.number for test in grade(only=("2",)).tests] == ["2.1", "2.2", "2.3", "2.4"]
     with pytest.raises(KeyError):
