@@ -7,6 +7,7 @@ Triton's `JITFunction.run` compiles a kernel once per specialization and then ca
 
 from __future__ import annotations
 
+import operator
 import os
 import statistics
 import time
@@ -102,7 +103,7 @@ class Launcher:
         launch = Launch(
             kernel=self._name,
             ttir=self._ttir,
-            grid=(int(grid_x), int(grid_y), int(grid_z)),
+            grid=self._integers(grid_x, grid_y, grid_z),
             args=values,
             arg_names=names,
         )
@@ -110,6 +111,16 @@ class Launcher:
             record(current_device().launch(launch))
         if exit_hook is not None:
             exit_hook(launch_metadata)
+
+    def _integers(self, *grid: Any) -> tuple[int, int, int]:
+        """The grid, of what Triton's launcher in C takes for an integer and nothing else."""
+        try:
+            x, y, z = map(operator.index, grid)
+        except TypeError as error:
+            raise TypeError(
+                f"kernel {self._name}, grid {grid}: {error}; divide with triton.cdiv or //"
+            ) from None
+        return x, y, z
 
 
 class MiniTritonDriver(DriverBase):

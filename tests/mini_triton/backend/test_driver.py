@@ -1,6 +1,7 @@
 """Triton's own machinery on the simulator: grids, warmup, autotune, heuristics, hooks, timing."""
 
 import mini_triton
+import numpy as np
 import pytest
 import torch
 import triton
@@ -35,6 +36,23 @@ def test_grids(grid):
     x, y = normal(20), torch.zeros(20)
     scale_kernel[grid](x, y, 20, 1.5, BLOCK=8)
     assert_same(y, x * 3.0)
+
+
+@pytest.mark.parametrize("grid", [(torch.tensor(3),), (np.int64(3),)], ids=["torch", "numpy"])
+def test_what_else_is_an_integer(grid):
+    x, y = normal(20), torch.zeros(20)
+    scale_kernel[grid](x, y, 20, 1.5, BLOCK=8)
+    assert_same(y, x * 3.0)
+
+
+@pytest.mark.parametrize("axis", [4.0, "4", None, torch.tensor(4.0)], ids=repr)
+def test_a_grid_of_anything_else_is_refused_as_by_the_launcher_of_a_gpu(axis):
+    # On an H200: TypeError: 'float' object cannot be interpreted as an integer.
+    x, y = normal(20), torch.zeros(20)
+    with pytest.raises(TypeError, match="integer.*; divide with triton.cdiv or //") as caught:
+        scale_kernel[(1, axis)](x, y, 20, 1.5, BLOCK=8)
+    assert "kernel scale_kernel, grid (" in str(caught.value)
+    assert not y.any()
 
 
 def test_keyword_arguments_and_defaults_of_launches():
