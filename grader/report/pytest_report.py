@@ -21,9 +21,6 @@ from grader.testing.pytest_plugin import SUBMITTED, assignment_of
 from grader.verdict import GradeReport, TestResult, Verdict, empty_report
 
 _RESULTS = pytest.StashKey[dict[str, TestResult]]()
-#: pytest has printed what was wrong; the stub's words it prints only if asked to.
-_ABOVE = "why: see above"
-_MESSAGE = {Verdict.PASSED: "", Verdict.FAILED: _ABOVE, Verdict.TIMED_OUT: _ABOVE}
 _ASSIGNMENT = pytest.StashKey[manifest.Assignment]()
 
 
@@ -88,11 +85,20 @@ def _keep(
         points=test.points if verdict is Verdict.PASSED else 0.0,
         max_points=test.points,
         verdict=verdict,
-        message=_MESSAGE.get(verdict, str(call.excinfo.value) if call.excinfo else ""),
+        message=_message(verdict, item, call),
         evidence=tuple(case.evidence),
         seconds=report.duration,
     )
     item.config.stash.setdefault(_RESULTS, {})[test.number] = result
+
+
+def _message(verdict: Verdict, item: pytest.Item, call: pytest.CallInfo[None]) -> str:
+    """pytest has printed what was wrong; the stub's words it prints only if asked to."""
+    if verdict is Verdict.PASSED or call.excinfo is None:
+        return ""
+    if verdict is Verdict.NOT_STARTED:
+        return str(call.excinfo.value)
+    return f"why: see {item.location[2]} above"
 
 
 def pytest_terminal_summary(

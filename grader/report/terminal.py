@@ -21,13 +21,11 @@ def show(report: GradeReport, console: Console) -> None:
         console: where to; rich leaves colours out if that is no terminal.
     """
     plain = not console.is_terminal
+    seen: dict[str, str] = {}
     for task in report.tasks:
         console.print(Text(f"Task {task.id}: {task.title}", style="bold"))
-        seen: dict[str, str] = {}
         for test in task.tests:
-            before = seen.setdefault(test.message, test.number)
-            again = f"as {before}" if before != test.number else test.message
-            show_test(test.model_copy(update={"message": again if test.message else ""}), console)
+            show_test(_shortened(test, seen), console)
         outputs, traffic = tables.output_rows(task.tests), tables.traffic_rows(task.tests)
         if outputs:
             console.print(tables.table("Outputs", tables.OUTPUT_HEADERS, outputs, plain=plain))
@@ -42,6 +40,19 @@ def show(report: GradeReport, console: Console) -> None:
         tables.table(report.title, tables.TASK_HEADERS, tables.task_rows(report), plain=plain)
     )
     console.print(Text(f"seed {report.seed}, {report.seconds:.1f} s"))
+
+
+def _shortened(test: TestResult, seen: dict[str, str]) -> TestResult:
+    """The test, with `as 1.2` for a message and for a print that test 1.2 had already."""
+    changes = {}
+    for name in ("message", "printed"):
+        text = getattr(test, name)
+        if not text or (name == "printed" and test.passed):
+            continue
+        before = seen.setdefault(text, test.number)
+        if before != test.number and len(text) > len(f"as {before}"):
+            changes[name] = f"as {before}"
+    return test.model_copy(update=changes)
 
 
 def show_test(test: TestResult, console: Console) -> None:

@@ -28,6 +28,8 @@ from grader.testing.student import Call
 
 #: The folder with the files that were tested last.
 SUBMITTED = pytest.StashKey[Path]()
+#: What was wrong, and the first test in which it was.
+_FAILURES = pytest.StashKey[dict[str, str]]()
 #: Files whose import had no end: name → the test that tried.
 _ENDLESS = pytest.StashKey[dict[str, str]]()
 
@@ -201,5 +203,7 @@ def pytest_runtest_makereport(
                 if Path(entry.path) == item.path
             ]
             place = lines[-1] if lines else item.path.name
-            report.longrepr = f"{error}\n\n  asked for at {place}, with seed {case.run_seed}"
+            first = item.config.stash.setdefault(_FAILURES, {}).setdefault(str(error), case.number)
+            text = str(error) if first == case.number else f"as test {first}"
+            report.longrepr = f"{text}\n\n  asked for at {place}, with seed {case.run_seed}"
     return report

@@ -37,6 +37,20 @@ def test_a_message_that_repeats_is_shown_once(report):
     assert text.count("as 1.1") == 2
 
 
+def test_a_message_or_a_print_that_repeats_in_another_task_is_shown_once(report):
+    same = {"verdict": Verdict.IMPORT_ERROR, "message": "no module x", "printed": "hello student"}
+    for test in report.tests:
+        report = report.with_result(test.model_copy(update=same))
+    task = report.tasks[0].model_copy(update={"id": "2"})
+    tests = tuple(test.model_copy(update={"number": f"2{test.number[1:]}"}) for test in task.tests)
+    report = report.model_copy(
+        update={"tasks": (*report.tasks, task.model_copy(update={"tests": tests}))}
+    )
+    text = shown(report)
+    assert text.count("no module x") == text.count("hello student") == 1
+    assert text.count("as 1.1") == 2 * (len(report.tests) - 1)
+
+
 def test_brackets_in_a_message_are_no_markup(report):
     test = report.tests[1].model_copy(update={"message": "x[/bold] y[0, 3]"})
     assert "x[/bold] y[0, 3]" in shown(report.with_result(test))

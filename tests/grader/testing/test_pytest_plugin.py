@@ -153,3 +153,12 @@ def test_a_check_without_end_is_said_to_be_one(house):
     path.write_text(path.read_text() + "        while True: pass\n")
     text = run(house, "--timeout=1", source="def double(x): return x * 2")
     assert "no result after 1 s: the test was still checking what came of the calls" in text
+
+
+def test_a_failure_that_repeats_is_shown_once(house):
+    path = house / "assignments/toy/public/test_toy.py"
+    again = path.read_text()[path.read_text().index("    @number") :].replace("1.1", "1.2")
+    path.write_text(path.read_text() + again.replace("test_double", "test_twice"))
+    text = run(house, source="def double(x):\n    return x.nothing")
+    assert text.count("has no attribute 'nothing'") == 1
+    assert "as test 1.1\n\n  asked for at test_toy.py:" in text
