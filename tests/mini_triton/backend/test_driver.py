@@ -49,7 +49,7 @@ def test_what_else_is_an_integer(grid):
 def test_a_grid_of_anything_else_is_refused_as_by_the_launcher_of_a_gpu(axis):
     # On an H200: TypeError: 'float' object cannot be interpreted as an integer.
     x, y = normal(20), torch.zeros(20)
-    with pytest.raises(TypeError, match="integer.*; divide with triton.cdiv or //") as caught:
+    with pytest.raises(TypeError, match=r"integer.*; divide with triton\.cdiv or //") as caught:
         scale_kernel[(1, axis)](x, y, 20, 1.5, BLOCK=8)
     assert "kernel scale_kernel, grid (" in str(caught.value)
     assert not y.any()
