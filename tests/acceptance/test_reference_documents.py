@@ -6,6 +6,7 @@ checkout they are run; elsewhere these tests are skipped and say so.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -13,18 +14,53 @@ from pathlib import Path
 
 import pytest
 
-REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference"
+HOUSE = Path(__file__).resolve().parents[2]
+REFERENCE = HOUSE.parent / "shared" / "reference"
 
 
-def run(name: str) -> str:
+def run(name: str, *folders: str) -> str:
+    """What the document prints to a pipe; it imports from these folders of the repository."""
     document = REFERENCE / name
     if not document.exists():
         pytest.skip(f"the reference document {name} is not beside this checkout")
     done = subprocess.run(
-        [sys.executable, str(document)], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, str(document)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(str(HOUSE / folder) for folder in folders)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def tables(output: str) -> list[list[list[str]]]:
+    """The tables that `console` has printed: for each its rows of cells, without the headers."""
+    found: list[list[list[str]]] = []
+    inside = False
+    for line in output.splitlines():
+        if line.startswith("|--"):
+            found.append([])
+        elif line.startswith("|") and inside:
+            found[-1].append([cell.strip() for cell in line.strip("|").split("|")])
+        inside = line.startswith("|") and bool(found)
+    return found
+
+
+UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "µs": 1e-6, "ms": 1e-3, "s": 1}
+
+
+def quantity(text: str) -> float:
+    """ "8.75 GB" in bytes, "16.3 ms" in seconds."""
+    match = re.match(r"([\d.,]+) ([A-Za-zµ]+)", text)
+    assert match is not None, text
+    return float(match[1].replace(",", "")) * UNITS[match[2]]
+
+
+def printed(value: float) -> object:
+    """What three significant digits make of a number."""
+    return pytest.approx(value, rel=0.005)
 
 
 def test_rmsnorm() -> None:
@@ -36,3 +72,119 @@ def test_rmsnorm() -> None:
     m, n = 256, 1024
     assert counts == [m * n, 2 * m * n, m * n + m, 3 * m * n + m, 2 * m * n]
     assert counts[1:] == [524_288, 262_400, 786_688, 524_288]
+
+
+@pytest.fixture(scope="module")
+def flash_forward() -> str:
+    return run("02_flash_forward.py", "shared", "solutions/flash_attention")
+
+
+@pytest.fixture(scope="module")
+def four(flash_forward: str) -> list[list[list[str]]]:
+    """Its four tables."""
+    found = tables(flash_forward)
+    assert [len(rows) for rows in found] == [8, 5, 6, 5]
+    return found
+
+
+class TestFlashForward:
+    """`02_flash_forward.py`: each figure of its tables from arithmetic, each claim of its text."""
+
+    D = 64
+    M = 51_200  # 100 KB of 16-bit numbers
+
+    def fa1(self, N: int, Bc: int) -> int:
+        return 2 * N * self.D + -(-N // Bc) * (3 * N * self.D + 4 * N)
+
+    def fa2(self, N: int, Br: int) -> int:
+        return 2 * N * self.D + N + -(-N // Br) * 2 * N * self.D
+
+    def standard(self, N: int) -> int:
+        return 4 * N * N + 4 * N * self.D
+
+    def test_both_orders_are_exact(self, four: list[list[list[str]]]) -> None:
+        errors = [float(cell) for row in four[0] for cell in row[3:]]
+        assert len(errors) == 16
+        assert 0 < max(errors) <= 1e-14
+
+    def test_bytes_against_n(self, four: list[list[list[str]]]) -> None:
+        ratios = []
+        for row, N in zip(four[1], (512, 1024, 2048, 4096, 8192), strict=True):
+            moved = self.standard(N), self.fa1(N, 200), self.fa2(N, 64), self.fa2(N, 128)
+            standard, first, second, wider = moved
+            unit = N * N * self.D**2 / self.M
+            assert int(row[0].replace(",", "")) == N
+            assert [quantity(cell) for cell in row[1:5]] == [printed(2 * n) for n in moved]
+            shown = [standard / first, first / unit, second / unit]
+            assert row[5:8] == [f"{ratio:.1f}" for ratio in shown]
+            assert row[8] == "1.000"  # tiles add no operation
+            # "3–4 times less than standard attention": 4.04 at N = 8,192.
+            assert 3 <= float(row[5]) <= 4.1
+            # "÷ (N²d²/M)" is about 12 to 25 and hardly depends on N.
+            assert 12 <= float(row[6]) <= float(row[7]) <= 28.2
+            ratios.append((second / first, wider / first))
+        # For long sequences FA-2's order moves twice what algorithm 1 does (400 / 196 = 2.04 times)
+        # with 64 × 200, and as much (1.02 times) with 128 × 64.
+        assert [twice for twice, _ in ratios] == sorted(twice for twice, _ in ratios)
+        assert ratios[-1] == (pytest.approx(2, abs=0.05), pytest.approx(1, abs=0.05))
+        assert all(1.6 < twice < 2.05 and 0.87 < equal < 1.03 for twice, equal in ratios)
+
+    def test_bytes_against_sram(self, flash_forward: str, four: list[list[list[str]]]) -> None:
+        N = 4096
+        times_m = []
+        for row, kb in zip(four[2], (16, 32, 64, 100, 192, 256), strict=True):
+            M = kb * 512
+            Bc = -(-M // (4 * self.D))
+            Br = min(Bc, self.D)
+            assert row[:2] == [f"{kb} KB", f"{Br}×{Bc}"]
+            moved = self.fa1(N, Bc), self.fa2(N, Br), N * N * self.D**2 / M
+            assert [quantity(cell) for cell in row[2:5]] == [printed(2 * n) for n in moved]
+            assert row[5] == f"{self.standard(N) / self.fa2(N, Br):.1f}"
+            assert moved[2] < min(moved[:2])
+            times_m.append(moved[0] * M)
+            # From 32 KB on Br is capped at d, and FA-2's order gains no more.
+            assert kb < 32 or moved[1] == self.fa2(N, 64)
+        # Algorithm 1 moves about 1/M.
+        assert max(times_m) < 1.1 * min(times_m)
+        standard = next(
+            line
+            for line in flash_forward.splitlines()
+            if " MB" in line and not line.startswith(("|", "-"))
+        )
+        found = re.search(r"[\d.]+ MB", standard)
+        assert found is not None and quantity(found[0]) == printed(2 * self.standard(N))
+
+    def test_gpt2_medium(self, four: list[list[list[str]]]) -> None:
+        N, d, heads = 1024, self.D, 1024
+        standard, papers, square, *measured = four[3]
+        product = 2 * N * N * d * heads  # operations
+
+        def backward(Bc: int) -> int:
+            return -(-N // Bc) * (4 * N * d + 2 * N) + 7 * N * d + N
+
+        moved = [
+            2 * heads * (self.standard(N) + 7 * N * N + 9 * N * d),
+            2 * heads * (self.fa2(N, 64) + backward(200)),
+            2 * heads * (self.fa2(N, 128) + backward(128)),
+        ]
+        for row, products, n in zip((standard, papers, square), (6, 7, 7), moved, strict=True):
+            assert row[1] == f"{products * product / 1e9:.1f}"
+            assert quantity(row[2]) == printed(n)
+            compute, memory, bound = (quantity(cell) for cell in row[3:])
+            assert compute == printed(products * product / 312e12)
+            assert memory == printed(n / 1.555e12)
+            assert bound == memory > compute
+        # 25 GB against 7.7 to 8.8 GB, about a third; 16.3 ms against 4.9 to 5.6 ms.
+        assert [row[2] for row in (standard, papers, square)] == ["25.4 GB", "8.75 GB", "7.69 GB"]
+        assert [row[5] for row in (standard, papers, square)] == ["16.3 ms", "5.63 ms", "4.94 ms"]
+        assert all(2.8 < moved[0] / n < 3.4 for n in moved[1:])
+        # 14 for 12 N²d operations is 17% more; memory is 6 times compute, then 1.6 to 1.8 times.
+        assert float(papers[1]) / float(standard[1]) == pytest.approx(14 / 12, abs=1e-3)
+        assert quantity(standard[4]) / quantity(standard[3]) == pytest.approx(6, abs=0.3)
+        assert quantity(square[4]) / quantity(square[3]) == pytest.approx(1.6, abs=0.05)
+        assert quantity(papers[4]) / quantity(papers[3]) == pytest.approx(1.8, abs=0.05)
+        # Blocks of 128 × 128 move about 12% less than those of 64 × 200.
+        assert 1 - moved[2] / moved[1] == pytest.approx(0.12, abs=0.005)
+        # What the paper measured is quoted.
+        assert [row[1:3] for row in measured] == [["66.6", "40.3 GB"], ["75.2", "4.4 GB"]]
+        assert [quantity(row[5]) for row in measured] == [0.0417, 0.0073]
