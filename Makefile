@@ -1,7 +1,7 @@
 # The front door. `make` lists the targets; every one of them sets up what it needs.
 #
 #   A=rmsnorm            which assignment
-#   SUBMISSION=PATH      a folder, a zip, a file or a notebook to grade
+#   SUBMISSION=PATH      a folder, a zip, a file or a notebook to grade (default: starter/$A)
 #   TORCH_INDEX_URL=URL  where to take torch from, e.g. an index of CPU-only builds
 #   PYTHON=python3.12    which Python to build the environment with (3.11 or newer)
 
@@ -17,6 +17,9 @@ EXTRA   := $(if $(WHOLE),dev,test)
 INDEX   := $(if $(TORCH_INDEX_URL),--index-url $(TORCH_INDEX_URL))
 TRITON  := triton==3.7.1
 TORCH   := torch==2.13.0
+# A path as one word of the shell's, whatever is in it; ~/ stays the home folder.
+home     = $(if $(filter ~/%,$(firstword $(1))),$(patsubst ~/%,$(HOME)/%,$(1)),$(1))
+quoted   = '$(subst ','\'',$(call home,$(1)))'
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 
 .DEFAULT_GOAL := help
@@ -46,19 +49,19 @@ test: $(READY) ## Run the tests; with A=rmsnorm, the public tests on your file
 ifeq ($(A),)
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests) $(wildcard assignments/*/public)
 else
-	@$(BIN)/python -m pytest -q -rN --tables assignments/$(A)/public --submission $(or $(SUBMISSION),starter/$(A))
+	@$(BIN)/python -m pytest -q -rN --tables assignments/$(A)/public --submission $(call quoted,$(or $(SUBMISSION),starter/$(A)))
 endif
 
 grade: $(READY) ## TA: grade a submission: A=rmsnorm SUBMISSION=PATH
-	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(or $(SUBMISSION),starter/$(or $(A),rmsnorm))
+	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(call quoted,$(or $(SUBMISSION),starter/$(or $(A),rmsnorm)))
 
 report: $(READY) ## Grade and write dist/report.html: A=rmsnorm [SUBMISSION=PATH]
 	@mkdir -p dist
-	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(or $(SUBMISSION),starter/$(or $(A),rmsnorm)) --html dist/report.html
+	@$(BIN)/python -m grader grade $(or $(A),rmsnorm) $(call quoted,$(or $(SUBMISSION),starter/$(or $(A),rmsnorm))) --html dist/report.html
 	@echo "open dist/report.html"
 
-submit: $(READY) ## Zip just the declared files for Gradescope: A=rmsnorm
-	@$(BIN)/python -m grader submit $(or $(A),rmsnorm)
+submit: $(READY) ## Zip just the declared files for Gradescope: A=rmsnorm [SUBMISSION=PATH]
+	@$(BIN)/python -m grader submit $(or $(A),rmsnorm) $(if $(SUBMISSION),--from $(call quoted,$(SUBMISSION)))
 
 solutions: $(READY) ## Instructor: regenerate starter/ and the golden table of counts
 	@$(BIN)/python -m grader solutions $(A)
