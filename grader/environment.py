@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _DISTRIBUTION = "bytewise"
-_OWN = frozenset({"grader", "mini_triton"})
+#: The project's own packages, however they are installed.
+_OWN = frozenset({"console", "grader", "mini_triton"})
 #: What a message names of all that may be imported; the rest is there by chance.
 WORTH_NAMING = "Python's own modules, torch, triton and numpy"
 

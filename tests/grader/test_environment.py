@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from grader import house
 from grader.environment import OnlyAvailable, absent_imports, available
 
 
@@ -16,6 +17,9 @@ def found(tmp_path: Path, source: str, files: tuple[str, ...] = ("lab.py",)) -> 
 def test_what_the_grader_depends_on_is_available_and_extras_are_not() -> None:
     assert {"torch", "triton", "numpy", "math", "mini_triton", "sympy", "rich"} <= available()
     assert not {"matplotlib", "pytest", "hypothesis", "PIL", "no_such_module"} & available()
+    assert {
+        path.parent.name for path in house.here().root.glob("shared/*/__init__.py")
+    } < available()
 
 
 @pytest.mark.parametrize(
