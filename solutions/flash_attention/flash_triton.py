@@ -65,6 +65,9 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
 
+# What a maximum starts from. With −∞, the difference of two maxima could be −∞ − (−∞), no number.
+LOWEST = tl.constexpr(-3.4028234663852886e38)  # of float32
+
 
 def check_arguments(
     q: torch.Tensor,
@@ -140,23 +143,33 @@ def check_arguments(
 
 
 @triton.jit
+def open_rows(
+    ptr, N, stride, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr, TMA: tl.constexpr
+):  # fmt: skip
+    """What `load_rows` reads a matrix (N, d) through: a tensor descriptor with TMA, else `ptr`."""
+    if TMA:
+        return tl.make_tensor_descriptor(ptr, [N, d], [stride, 1], [ROWS, BLOCK_D])
+    else:
+        return ptr
+
+
+@triton.jit
 def load_rows(
-    ptr, start, stride, N, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
-    WHOLE: tl.constexpr,
+    source, start, N, stride, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
+    TMA: tl.constexpr,
 ):  # fmt: skip
     """Rows start, …, start + ROWS − 1 of a matrix (N, d) as a tile (ROWS, BLOCK_D), 0 outside it.
 
-    ptr:    where the matrix begins; its rows are `stride` elements apart
-    WHOLE:  the caller knows that all these rows exist, so none has to be masked
+    source: as `open_rows` returned it; the matrix's rows are `stride` elements apart
+    TMA:    let the copy engine of a GPU fetch the tile, which leaves its threads free
     """
-    rows, cols = tl.arange(0, ROWS), tl.arange(0, BLOCK_D)
-    mask = tl.full((ROWS, BLOCK_D), True, tl.int1)
-    if d < BLOCK_D:
-        mask &= (cols < d)[None, :]
-    if not WHOLE:
-        mask &= (rows < N - start)[:, None]
-    first = ptr + tl.cast(start, tl.int64) * stride  # start · stride may pass 2³¹
-    return tl.load(first + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
+    if TMA:
+        return source.load([start, 0])
+    else:
+        rows, cols = tl.arange(0, ROWS), tl.arange(0, BLOCK_D)
+        mask = (rows < N - start)[:, None] & (cols < d)[None, :]
+        first = source + tl.cast(start, tl.int64) * stride  # start · stride may pass 2³¹
+        return tl.load(first + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
@@ -175,21 +188,75 @@ def tile_width(d: int) -> int:
     return max(triton.next_power_of_2(d), 16)
 
 
+def use_tma(*tensors: torch.Tensor) -> bool:
+    """True if the copy engine of Hopper and later GPUs can fetch tiles of all tensors, and gains.
+
+    It wants 16-byte steps from row to row; and a program has to describe each tensor to it, which
+    takes longer than a short loop saves.
+    """
+    if not tensors[0].is_cuda or torch.cuda.get_device_capability(tensors[0].device)[0] < 9:
+        return False
+    triton.set_allocator(  # of the memory that descriptors are kept in
+        lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+    )
+    return all(
+        t.shape[2] >= TMA_ROWS
+        and t.data_ptr() % 16 == 0
+        and all(stride * t.element_size() % 16 == 0 for stride in t.stride()[:3])
+        and t.stride(2) > 0
+        for t in tensors
+    )
+
+
+TMA_ROWS = 1024
+
 # Blocks where none are asked for and nothing can be tuned, that is on a CPU.
 DEFAULT_BLOCK = 64
 
-# What is tried on a GPU, the first time for each d, dtype and mask.
-CONFIGS = [
-    triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
-    for Br, Bc, warps, stages in [(128, 64, 8, 3), (64, 64, 4, 3), (64, 32, 4, 2), (32, 32, 4, 2)]
-]
+# (Br, Bc, warps, stages) that are tried on a GPU, for 16-bit elements by BLOCK_D.
+FORWARD_BLOCKS = {
+    64: [(128, 64, 4, 3), (128, 64, 8, 3)],
+    128: [(128, 64, 4, 2), (128, 64, 8, 3), (64, 64, 4, 3)],
+    256: [(64, 32, 4, 2)],
+}
+DKDV_BLOCKS = {
+    64: [(64, 64, 4, 3), (32, 64, 4, 3)],
+    128: [(64, 64, 4, 2), (32, 64, 4, 3)],
+    256: [(32, 64, 8, 2)],
+}
+DQ_BLOCKS = {
+    64: [(128, 64, 8, 3), (64, 64, 4, 2)],
+    128: [(64, 64, 4, 2), (128, 32, 8, 3)],
+    256: [(64, 32, 8, 2)],
+}
+FLOAT32_BLOCKS = [(32, 32, 4, 2)]
 
 
-def choose_blocks(kernel, tuned, q: torch.Tensor, Br: int | None, Bc: int | None):
+def tuned(kernel, blocks: dict[int, list[tuple[int, int, int, int]]]):
+    """The kernel with the fastest of `blocks`, found out anew for each d, dtype, mask and TMA."""
+
+    def as_tuple(config):
+        return *config.kwargs.values(), config.num_warps, config.num_stages
+
+    def candidates(configs, arguments, BLOCK_D, **_):
+        if arguments["q_ptr"].dtype == torch.float32:
+            return [config for config in configs if as_tuple(config) in FLOAT32_BLOCKS]
+        return [config for config in configs if as_tuple(config) in blocks[max(BLOCK_D, 64)]]
+
+    every = dict.fromkeys(sum(blocks.values(), FLOAT32_BLOCKS))
+    configs = [
+        triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
+        for Br, Bc, warps, stages in every
+    ]
+    prune = {"early_config_prune": candidates}
+    return triton.autotune(configs, key=["d", "CAUSAL", "TMA"], prune_configs_by=prune)(kernel)
+
+
+def choose_blocks(kernel, tuned_kernel, q: torch.Tensor, Br: int | None, Bc: int | None):
     """(kernel to launch, its blocks): as asked for, else tuned on a GPU, else DEFAULT_BLOCK."""
     if q.is_cuda and Br is None and Bc is None:
-        return tuned, {}
-    return kernel, {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK}
+        return tuned_kernel, {}
+    return kernel, {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK, "num_stages": 1}
 
 
 # -------------------------------------------------------------------------------------------------
@@ -205,7 +272,7 @@ def attention_fwd_kernel(
     v_stride_b, v_stride_h, v_stride_n,
     H, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Br queries of one head past the keys and values they see.
 
@@ -221,8 +288,8 @@ def attention_fwd_kernel(
         α = exp(m − m')        P = exp(S − m')
         l ← α · l + Σ P        acc ← α · acc + P V        m ← m'
 
-    At the end o = acc / l, and lse = m + log l. While nothing has been seen m is −∞, and −∞ − (−∞)
-    is no number; 0 then serves as the base. Scores are in units of log₂ e here: exp is 2ˣ.
+    At the end o = acc / l, and lse = m + log l. Of a query that has seen nothing l and acc are 0.
+    Scores are in units of log₂ e here: exp is 2ˣ.
 
     Blocks of keys that all queries of the block see whole come first and need no masks; then come
     those across the diagonal or the end, with masks. `static_range` writes the loop for each.
@@ -231,6 +298,7 @@ def attention_fwd_kernel(
     *_stride_*:        elements from one batch, head, row to the next; o and lse are contiguous
     d, BLOCK_D:        elements of a row; of a tile's row
     GROUP:             H // G, query heads for each key head
+    TMA:               see `use_tma`
     """
     # BEGIN SOLUTION flash_attention 9: load a block of queries; for each block of keys that they
     # see, update m, l and acc; store o and lse
@@ -255,22 +323,23 @@ def attention_fwd_kernel(
         whole = Nk // Bc * Bc
         end = Nk
 
-    q = load_rows(q_ptr, start, q_stride_n, Nq, d, Br, BLOCK_D, False)  # (Br, BLOCK_D)
-    m = tl.full((Br,), float("-inf"), tl.float32)
+    q = load_rows(q_ptr, start, Nq, q_stride_n, d, Br, BLOCK_D, False)  # (Br, BLOCK_D)
+    k_rows = open_rows(k_ptr, Nk, k_stride_n, d, Bc, BLOCK_D, TMA)
+    v_rows = open_rows(v_ptr, Nk, v_stride_n, d, Bc, BLOCK_D, TMA)
+    m = tl.full((Br,), LOWEST, tl.float32)
     l = tl.zeros((Br,), tl.float32)  # noqa: E741 - the paper's name
     acc = tl.zeros((Br, BLOCK_D), tl.float32)
     for masked in tl.static_range(2):
         for j in range(whole if masked else 0, end if masked else whole, Bc):
-            k = load_rows(k_ptr, j, k_stride_n, Nk, d, Bc, BLOCK_D, not masked)  # (Bc, BLOCK_D)
-            v = load_rows(v_ptr, j, v_stride_n, Nk, d, Bc, BLOCK_D, not masked)
+            k = load_rows(k_rows, j, Nk, k_stride_n, d, Bc, BLOCK_D, TMA)  # (Bc, BLOCK_D)
+            v = load_rows(v_rows, j, Nk, v_stride_n, d, Bc, BLOCK_D, TMA)
             s = tl.dot(q, k.T, input_precision="ieee")  # (Br, Bc) float32
             if masked:
                 seen = (j + tl.arange(0, Bc))[None, :] < visible[:, None]
                 s = tl.where(seen, s, float("-inf"))
             m_new = tl.maximum(m, tl.max(s, axis=1) * (scale * LOG2E))
-            base = tl.where(m_new == float("-inf"), 0.0, m_new)
-            p = tl.exp2(s * (scale * LOG2E) - base[:, None])
-            alpha = tl.exp2(m - base)
+            p = tl.exp2(s * (scale * LOG2E) - m_new[:, None])
+            alpha = tl.exp2(m - m_new)
             l = l * alpha + tl.sum(p, axis=1)  # noqa: E741
             acc = tl.dot(p.to(v.dtype), v, acc * alpha[:, None], input_precision="ieee")
             m = m_new
@@ -282,7 +351,7 @@ def attention_fwd_kernel(
     # END SOLUTION
 
 
-attention_fwd_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_fwd_kernel)
+attention_fwd_tuned = tuned(attention_fwd_kernel, FORWARD_BLOCKS)
 
 
 def attention_forward(
@@ -319,7 +388,7 @@ def attention_forward(
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
             q, k, v, o, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
             H, Nq, Nk, d**-0.5 if scale is None else scale,
-            d=d, BLOCK_D=tile_width(d), GROUP=H // G, CAUSAL=causal, **blocks,
+            d=d, BLOCK_D=tile_width(d), GROUP=H // G, CAUSAL=causal, TMA=use_tma(k, v), **blocks,
         )  # fmt: skip
     return o, lse
     # END SOLUTION
@@ -353,8 +422,8 @@ def attention_delta_kernel(
     b, h = (head // H).to(tl.int64), (head % H).to(tl.int64)
     o_ptr += b * o_stride_b + h * o_stride_h
     do_ptr += b * do_stride_b + h * do_stride_h
-    o = load_rows(o_ptr, start, o_stride_n, Nq, d, Br, BLOCK_D, False).to(tl.float32)
-    do = load_rows(do_ptr, start, do_stride_n, Nq, d, Br, BLOCK_D, False).to(tl.float32)
+    o = load_rows(o_ptr, start, Nq, o_stride_n, d, Br, BLOCK_D, False).to(tl.float32)
+    do = load_rows(do_ptr, start, Nq, do_stride_n, d, Br, BLOCK_D, False).to(tl.float32)
     rows = start + tl.arange(0, Br)
     tl.store(delta_ptr + head.to(tl.int64) * Nq + rows, tl.sum(o * do, axis=1), mask=rows < Nq)
     # END SOLUTION
@@ -369,7 +438,7 @@ def attention_dkdv_kernel(
     do_stride_b, do_stride_h, do_stride_n,
     G, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Bc keys and values of one head past the queries that see them.
 
@@ -380,8 +449,8 @@ def attention_dkdv_kernel(
     with sums over the queries, of all query heads that share the key head. The program computes Sᵀ,
     Pᵀ, … from the start: those are what the two products with a sum over queries take, as they are.
 
-    Queries are visited in three runs of blocks: those across the diagonal, with masks; those that
-    see the whole block of keys; and one that may be cut short by the end, with masks again.
+    Blocks of queries across the diagonal come first, with masks, then those that see all the keys.
+    Rows past the end need no mask: their q and do are 0, and so is all that they would add.
 
     delta: (B, H, Nq) float32, of `attention_delta_kernel`; the other arguments as in the forward
     """
@@ -393,40 +462,38 @@ def attention_dkdv_kernel(
     b, g = (head // G).to(tl.int64), (head % G).to(tl.int64)
     k_ptr += b * k_stride_b + g * k_stride_h
     v_ptr += b * v_stride_b + g * v_stride_h
-    k = load_rows(k_ptr, start, k_stride_n, Nk, d, Bc, BLOCK_D, False)  # (Bc, BLOCK_D)
-    v = load_rows(v_ptr, start, v_stride_n, Nk, d, Bc, BLOCK_D, False)
+    k = load_rows(k_ptr, start, Nk, k_stride_n, d, Bc, BLOCK_D, False)  # (Bc, BLOCK_D)
+    v = load_rows(v_ptr, start, Nk, v_stride_n, d, Bc, BLOCK_D, False)
     cols = start + tl.arange(0, Bc)
 
-    # Runs of blocks of queries: [first, below), [below, whole), [max(below, whole), Nq)
-    first, below, whole = 0, 0, Nq // Br * Br
+    first, below = 0, 0  # the block of the first query that sees a key; that sees all keys
     if CAUSAL:
-        first = tl.maximum(start + Nq - Nk, 0) // Br * Br  # the first query that sees one key
-        below = tl.maximum(tl.minimum(start + Bc, Nk) - 1 + Nq - Nk, 0)  # … that sees them all
-        below = tl.minimum(tl.cdiv(below, Br) * Br, tl.cdiv(Nq, Br) * Br)
+        first = tl.maximum(start + Nq - Nk, 0) // Br * Br
+        below = tl.maximum(tl.minimum(start + Bc, Nk) - 1 + Nq - Nk, 0)
+        below = tl.minimum(tl.cdiv(below, Br), tl.cdiv(Nq, Br)) * Br
 
     dk = tl.zeros((Bc, BLOCK_D), tl.float32)
     dv = tl.zeros((Bc, BLOCK_D), tl.float32)
     for h in range(g * GROUP, (g + 1) * GROUP):
         q_head = q_ptr + b * q_stride_b + h * q_stride_h
         do_head = do_ptr + b * do_stride_b + h * do_stride_h
+        q_rows = open_rows(q_head, Nq, q_stride_n, d, Br, BLOCK_D, TMA)
+        do_rows = open_rows(do_head, Nq, do_stride_n, d, Br, BLOCK_D, TMA)
         row = (b * G * GROUP + h) * Nq
-        for run in tl.static_range(3):
-            lo = first if run == 0 else below if run == 1 else tl.maximum(below, whole)
-            hi = below if run == 0 else whole if run == 1 else Nq
-            for i in range(lo, hi, Br):
+        for masked in tl.static_range(1 if CAUSAL else 0, -1, -1):
+            for i in range(first if masked else below, below if masked else Nq, Br):
                 rows = i + tl.arange(0, Br)
-                q = load_rows(q_head, i, q_stride_n, Nq, d, Br, BLOCK_D, run == 1)
-                do = load_rows(do_head, i, do_stride_n, Nq, d, Br, BLOCK_D, run == 1)
-                inside = tl.full((Br,), True, tl.int1) if run == 1 else rows < Nq
-                lse = tl.load(lse_ptr + row + rows, mask=inside, other=0.0) * LOG2E
-                delta = tl.load(delta_ptr + row + rows, mask=inside, other=0.0)
-                s = tl.dot(k, q.T, input_precision="ieee")  # Sᵀ (Bc, Br)
+                q = load_rows(q_rows, i, Nq, q_stride_n, d, Br, BLOCK_D, TMA)  # (Br, BLOCK_D)
+                do = load_rows(do_rows, i, Nq, do_stride_n, d, Br, BLOCK_D, TMA)
+                lse = tl.load(lse_ptr + row + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
+                delta = tl.load(delta_ptr + row + rows, mask=rows < Nq, other=0.0)
+                dp = tl.dot(v, do.T, input_precision="ieee")  # dPᵀ (Bc, Br)
+                s = tl.dot(k, q.T, input_precision="ieee")  # Sᵀ
                 p = tl.exp2(s * (scale * LOG2E) - lse[None, :])  # Pᵀ
-                if run != 1 and CAUSAL:
+                if masked:
                     p = tl.where(cols[:, None] <= rows[None, :] + (Nk - Nq), p, 0.0)
                 dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
-                dp = tl.dot(v, do.T, input_precision="ieee")  # dPᵀ (Bc, Br)
-                ds = p * (dp - delta[None, :])
+                ds = p * (dp - delta[None, :])  # dSᵀ
                 dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
 
     head = head.to(tl.int64)
@@ -444,7 +511,7 @@ def attention_dq_kernel(
     do_stride_b, do_stride_h, do_stride_n,
     H, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Br queries of one head past the keys and values they see.
 
@@ -475,16 +542,18 @@ def attention_dq_kernel(
         whole = Nk // Bc * Bc
         end = Nk
 
-    q = load_rows(q_ptr, start, q_stride_n, Nq, d, Br, BLOCK_D, False)  # (Br, BLOCK_D)
-    do = load_rows(do_ptr, start, do_stride_n, Nq, d, Br, BLOCK_D, False)
+    q = load_rows(q_ptr, start, Nq, q_stride_n, d, Br, BLOCK_D, False)  # (Br, BLOCK_D)
+    do = load_rows(do_ptr, start, Nq, do_stride_n, d, Br, BLOCK_D, False)
     row = head.to(tl.int64) * Nq
     lse = tl.load(lse_ptr + row + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
     delta = tl.load(delta_ptr + row + rows, mask=rows < Nq, other=0.0)
+    k_rows = open_rows(k_ptr, Nk, k_stride_n, d, Bc, BLOCK_D, TMA)
+    v_rows = open_rows(v_ptr, Nk, v_stride_n, d, Bc, BLOCK_D, TMA)
     dq = tl.zeros((Br, BLOCK_D), tl.float32)
     for masked in tl.static_range(2):
         for j in range(whole if masked else 0, end if masked else whole, Bc):
-            k = load_rows(k_ptr, j, k_stride_n, Nk, d, Bc, BLOCK_D, not masked)  # (Bc, BLOCK_D)
-            v = load_rows(v_ptr, j, v_stride_n, Nk, d, Bc, BLOCK_D, not masked)
+            k = load_rows(k_rows, j, Nk, k_stride_n, d, Bc, BLOCK_D, TMA)  # (Bc, BLOCK_D)
+            v = load_rows(v_rows, j, Nk, v_stride_n, d, Bc, BLOCK_D, TMA)
             s = tl.dot(q, k.T, input_precision="ieee")  # (Br, Bc)
             p = tl.exp2(s * (scale * LOG2E) - lse[:, None])
             if masked:
@@ -498,8 +567,8 @@ def attention_dq_kernel(
     # END SOLUTION
 
 
-attention_dkdv_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_dkdv_kernel)
-attention_dq_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_dq_kernel)
+attention_dkdv_tuned = tuned(attention_dkdv_kernel, DKDV_BLOCKS)
+attention_dq_tuned = tuned(attention_dq_kernel, DQ_BLOCKS)
 
 
 def attention_backward(
@@ -545,13 +614,15 @@ def attention_backward(
     if k.numel() > 0:
         kernel, blocks = choose_blocks(attention_dkdv_kernel, attention_dkdv_tuned, q, Br, Bc)
         kernel[lambda meta: (triton.cdiv(Nk, meta["Bc"]) * B * G,)](
-            q, k, v, do, lse, delta, dk, dv, *strides, G, Nq, Nk, scale, **same, **blocks
-        )
+            q, k, v, do, lse, delta, dk, dv, *strides, G, Nq, Nk, scale,
+            TMA=use_tma(q, do), **same, **blocks,
+        )  # fmt: skip
     if q.numel() > 0:
         kernel, blocks = choose_blocks(attention_dq_kernel, attention_dq_tuned, q, Br, Bc)
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
-            q, k, v, do, lse, delta, dq, *strides, H, Nq, Nk, scale, **same, **blocks
-        )
+            q, k, v, do, lse, delta, dq, *strides, H, Nq, Nk, scale,
+            TMA=use_tma(k, v), **same, **blocks,
+        )  # fmt: skip
     return dq, dk, dv
     # END SOLUTION
 
@@ -577,7 +648,7 @@ def attention_split_kernel(
     would leave most of a GPU idle, and would read the keys of its group once more. So the rows of a
     tile are the queries of all GROUP query heads of a key head, and the keys are split: part i of
     n_split are the keys from i · c on, c = ⌈Nk / n_split⌉ of them, fewer or none in the last parts.
-    The result of a part is (m, l, acc) as in the forward, of no keys (−∞, 0, 0).
+    The result of a part is (m, l, acc) as in the forward.
 
     m, l: (n_split, B, H, Nq) float32, m in units of log₂ e; acc: (n_split, B, H, Nq, d) float32
     ROWS: rows of a tile; a program id for each tile if GROUP · Nq are more
@@ -603,15 +674,15 @@ def attention_split_kernel(
     end = tl.minimum((part + 1) * share, Nk)
     k_ptr += b * k_stride_b + g * k_stride_h
     v_ptr += b * v_stride_b + g * v_stride_h
-    m = tl.full((ROWS,), float("-inf"), tl.float32)
+    m = tl.full((ROWS,), LOWEST, tl.float32)
     l = tl.zeros((ROWS,), tl.float32)  # noqa: E741
     acc = tl.zeros((ROWS, BLOCK_D), tl.float32)
     for j in range(part * share, end, Bc):
-        k = load_rows(k_ptr, j, k_stride_n, end, d, Bc, BLOCK_D, False)
-        v = load_rows(v_ptr, j, v_stride_n, end, d, Bc, BLOCK_D, False)
+        k = load_rows(k_ptr, j, end, k_stride_n, d, Bc, BLOCK_D, False)
+        v = load_rows(v_ptr, j, end, v_stride_n, d, Bc, BLOCK_D, False)
         s = tl.dot(q, k.T, input_precision="ieee")  # (ROWS, Bc)
         s = tl.where((j + tl.arange(0, Bc))[None, :] < end, s, float("-inf"))
-        m_new = tl.maximum(m, tl.max(s, axis=1) * (scale * LOG2E))  # finite: each block has a key
+        m_new = tl.maximum(m, tl.max(s, axis=1) * (scale * LOG2E))
         p = tl.exp2(s * (scale * LOG2E) - m_new[:, None])
         alpha = tl.exp2(m - m_new)
         l = l * alpha + tl.sum(p, axis=1)  # noqa: E741
@@ -637,15 +708,14 @@ def attention_merge_kernel(
     # BEGIN SOLUTION flash_attention 11: load each part's m, l and acc of one row; store o and lse
     row, rows = tl.program_id(0).to(tl.int64), tl.num_programs(0)
     cols = tl.arange(0, BLOCK_D)
-    m, l = float("-inf"), 0.0  # noqa: E741
+    m, l = LOWEST, 0.0  # noqa: E741
     acc = tl.zeros((BLOCK_D,), tl.float32)
     for part in range(n_split):
         at = part * rows + row
         m_part, l_part = tl.load(m_ptr + at), tl.load(l_ptr + at)
         acc_part = tl.load(acc_ptr + at * d + cols, mask=cols < d, other=0.0)
         m_new = tl.maximum(m, m_part)
-        base = tl.where(m_new == float("-inf"), 0.0, m_new)
-        alpha, beta = tl.exp2(m - base), tl.exp2(m_part - base)
+        alpha, beta = tl.exp2(m - m_new), tl.exp2(m_part - m_new)
         l = l * alpha + l_part * beta  # noqa: E741
         acc = acc * alpha + acc_part * beta
         m = m_new
