@@ -38,10 +38,18 @@ You write in {files}.
     make report A={name}    # grade it, and write dist/report.html: outputs and bytes, line by line
     make submit A={name}    # write dist/submit/{name}.zip, which is what you hand in
 
+Each takes another file, a zip or a notebook with `SUBMISSION=PATH`; what becomes of a notebook's
+cells is written in the assignment's README.
+
 The first `make` installs what is needed into `.venv` here, some gigabytes if PyTorch comes with
 CUDA. A build for CPUs is much smaller:
 
     make setup TORCH_INDEX_URL=…     # PyTorch's index of CPU builds: its install page names it
+
+`make` uses that environment by itself. For commands that begin with `python` or `pytest`, enter it,
+once in each shell:
+
+    source .venv/bin/activate
 
 Grading runs more tests than you have here; the assignment's README says what they ask for.
 """

@@ -1,6 +1,8 @@
 """Builds the handout, unpacks it, and works in it as a student would, with its own Makefile."""
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
@@ -133,6 +135,40 @@ def test_make_test_passes_with_the_solution(tree: Path) -> None:
     done = make(tree, "test", "A=rmsnorm", f"SUBMISSION={HOUSE.solution('rmsnorm')}")
     public = sum(not test.hidden for test in RMSNORM.tests())
     assert f"{public} passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_the_assignments_own_python_commands_run_in_its_environment(tree: Path) -> None:
+    text = (tree / "assignments/rmsnorm/README.md").read_text()
+    commands = re.findall(r"^    ((?:source|python) .*?)(?:  +#.*)?$", text, re.MULTILINE)
+    assert commands[0] == "source .venv/bin/activate"
+    assert commands[0] in (tree / "README.md").read_text()
+    path = f"{tree / '.venv/bin'}:{os.environ['PATH']}"
+    for command in commands[1:]:
+        assert command.startswith("python ")
+        done = subprocess.run(
+            shlex.split(command.replace("starter/rmsnorm", str(HOUSE.solution("rmsnorm")))),
+            cwd=tree,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def test_a_notebook_with_spaces_in_its_name_is_tested_and_packed(tree: Path) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    source = (HOUSE.solution("rmsnorm") / "rmsnorm.py").read_text()
+    cells = [nbformat.v4.new_code_cell("%%time\n" + source), nbformat.v4.new_code_cell("!ls")]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tree / "my work.ipynb")
+    done = make(tree, "test", "A=rmsnorm", "SUBMISSION=my work.ipynb")
+    public = sum(not test.hidden for test in RMSNORM.tests())
+    assert f"{public} passed" in done.stdout, done.stdout + done.stderr
+    done = make(tree, "submit", "A=rmsnorm", "SUBMISSION=my work.ipynb")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cell 2, line 1: left out the shell line `!ls`" in done.stdout
+    with zipfile.ZipFile(tree / "dist/submit/rmsnorm.zip") as archive:
+        assert source in archive.read("rmsnorm.py").decode()
 
 
 def test_make_report_grades_the_public_tests_alone(tree: Path) -> None:

@@ -81,3 +81,9 @@ class TestHandout:
         rest = [entry for task in MANIFEST["tasks"] for entry in hidden(task)]
         expected = (len(every), points(every), len(rest), points(rest), 100)
         assert row[1:] == [str(n) for n in expected]
+
+
+def test_the_handout_names_the_time_limit(house):
+    text = (house / "assignments/rmsnorm/README.md").read_text()
+    assert not [entry for entry in ENTRIES if "time_limit" in entry]
+    assert f"A test may take {MANIFEST['time_limit']} seconds" in text
