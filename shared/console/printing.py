@@ -34,7 +34,7 @@ def print_table(headers: Sequence[object], rows: Iterable[Sequence[object]]) -> 
     """Prints a table.
 
     Args:
-        headers: a title for each column.
+        headers: a title for each column; in a terminal its lines stand one below the other.
         rows: each with a cell for each column. A string is printed as it is; whole numbers get
             separators of thousands, other numbers four significant digits, and None is "–".
             Columns are aligned by what they take up on the screen, where a Chinese character is as
@@ -53,7 +53,10 @@ def print_table(headers: Sequence[object], rows: Iterable[Sequence[object]]) -> 
             )
     plain = not console.is_terminal
     if plain:  # what would end a cell, or a row, of Markdown
-        cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in cells]
+        titles, *cells = (
+            [cell.replace("|", "\\|").replace("\n", " ") for cell in row]
+            for row in (titles, *cells)
+        )
     table = Table(
         box=box.MARKDOWN if plain else box.ROUNDED,
         header_style="" if plain else "bold",

@@ -83,6 +83,16 @@ def test_a_terminal_gets_colours_and_its_own_width(terminal):
     assert plain(output).count("word") == 60
 
 
+def test_the_lines_of_a_title_stand_one_below_the_other(terminal):
+    lines = terminal(print_table, ["bytes\n(MB)"], [[1]]).splitlines()
+    assert [plain(line) for line in lines[:4]] == [
+        "╭───────╮",
+        "│ bytes │",
+        "│  (MB) │",
+        "├───────┤",
+    ]
+
+
 def test_header(capsys):
     print_header("演示 [1]")
     assert capsys.readouterr().out == "\n演示 [1]\n========\n"
@@ -109,12 +119,12 @@ def test_a_row_of_another_length_is_refused(row):
 
 def test_tables_without_rows_and_cells_of_several_lines(capsys):
     print_table(["a", "b"], [])
-    print_table(["a", "b"], [("one\ntwo", "")])
+    print_table(["a", "b\n(c)"], [("one\ntwo", "")])
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "| a | b |",
         "|---|---|",
-        "| a       | b |",
-        "|---------|---|",
-        "| one two |   |",
+        "| a       | b (c) |",
+        "|---------|-------|",
+        "| one two |       |",
     ]
