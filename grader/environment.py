@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import house as houses
+
 _DISTRIBUTION = "bytewise"
-#: The project's own packages, however they are installed.
-_OWN = frozenset({"console", "grader", "mini_triton"})
 #: What a message names of all that may be imported; the rest is there by chance.
 WORTH_NAMING = "Python's own modules, torch, triton and numpy"
 
@@ -31,8 +31,8 @@ WORTH_NAMING = "Python's own modules, torch, triton and numpy"
 def available() -> frozenset[str]:
     """The top-level modules that can be imported where submissions are graded.
 
-    Those of Python's library, and of the packages that `pyproject.toml` depends on (without its
-    extras), directly or not, as far as they are installed here.
+    Those of Python's library, of the packages that `pyproject.toml` depends on (without its
+    extras), directly or not, as far as they are installed here, and of `shared/`.
     """
     needed: set[str] = set()
     names = [_DISTRIBUTION]
@@ -55,7 +55,9 @@ def available() -> frozenset[str]:
         for module, distributions in importlib.metadata.packages_distributions().items()
         if any(_normalised(distribution) in needed for distribution in distributions)
     }
-    return frozenset(sys.stdlib_module_names | found | _OWN)
+    # The project's own packages, however they are installed.
+    own = {path.parent.name for path in houses.here().root.glob("shared/*/__init__.py")}
+    return frozenset(sys.stdlib_module_names | found | own | {"grader"})
 
 
 def _normalised(name: str) -> str:
