@@ -16,8 +16,9 @@ def house() -> Path:
 
 @pytest.fixture(scope="session")
 def run() -> Callable[..., list[Outcome]]:
-    """`run(folder)`, or with another seed than the manifest's `run(folder, 7)`."""
-    return lambda folder, seed=MANIFEST["seed"]: run_tests(folder, seed)
+    """`run(folder)`; with another seed than the manifest's, `run(folder, 7)`; of some tasks,
+    `run(folder, tasks=["1"])`."""
+    return lambda folder, seed=MANIFEST["seed"], tasks=None: run_tests(folder, seed, tasks)
 
 
 @pytest.fixture(scope="session")
