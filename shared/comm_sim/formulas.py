@@ -77,14 +77,16 @@ def t_formula(
         raise ValueError(f"bytes is {bytes}; give a number of bytes, 0 or more")
     if itemsize is not None and not 0 < itemsize < math.inf:
         raise ValueError(f"itemsize is {itemsize}; an element has more than 0 bytes")
-    if (algo == "broadcast_pipelined") != (chunks is not None) or (chunks or 1) < 1:
+    if (chunks is not None) != (algo == "broadcast_pipelined") or (
+        chunks is not None and chunks < 1
+    ):
         raise ValueError(
             f"chunks is {chunks}; 'broadcast_pipelined', and no other, needs 1 or more"
         )
     links = tuple(LinkSpec(a, b) for a, b in zip(alphas, bws, strict=True))
     if g * m == 1:
         return 0.0
-    return _FORMULAS[algo](_Problem(g, m, bytes, links, itemsize, chunks or 1))
+    return _FORMULAS[algo](_Problem(g, m, bytes, links, itemsize, chunks))
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class _Problem:
     bytes: float
     links: tuple[LinkSpec, ...]
     itemsize: float | None
-    chunks: int
+    chunks: int | None
 
     @property
     def p(self) -> int:
@@ -159,6 +161,7 @@ def _hierarchical(x: _Problem) -> float:
 def _pipelined(x: _Problem) -> float:
     # All chunks go through each link, one after the other; the last link begins n − 2 steps late.
     c = x.chunks
+    assert c is not None
     all_chunks = x.message(1) + (c - 1) * x.links[0].alpha
     return all_chunks + (x.n - 2) * x.message(c)
 
