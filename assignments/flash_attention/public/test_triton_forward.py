@@ -60,9 +60,10 @@ class TestAttentionForward(AssignmentTestCase):
     @number("9.3")
     @visibility("visible")
     def test_any_size(self):
-        """Sizes that no block divides: 37 queries, 53 keys, d = 40; blocks of your own choice"""
+        """37 queries, 53 keys, d = 40: no block divides them; 150 in blocks of your own choice"""
         q, k, v = (self.randn(1, 2, n, 40) for n in (37, 53, 53))
         self.check(q, k, v, Br=16, Bc=16)
+        q, k, v = (self.randn(1, 2, 150, 40) for _ in range(3))
         self.check(q, k, v)
 
     @weight(2)

@@ -9,8 +9,10 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase
 
-#: 8,192 queries and keys: the matrix of scores has 268 MB in float32.
+#: 8,192 queries and keys: the matrix of scores has 268 MB in float32. Sums of that many terms, in
+#: which equal ones are rounded alike, may be off by 8192 · 2⁻²⁴ = 5e-4 at worst.
 LONG, DISTINCT = 8192, 64
+LONG_SUMS = 1e-4
 
 
 class TestFlashForwardHidden(AssignmentTestCase):
@@ -59,11 +61,13 @@ class TestFlashForwardHidden(AssignmentTestCase):
     @number("3.4")
     @visibility("hidden")
     def test_logits(self):
-        """Logits × 30, maxima that grow block by block, and how often rows are rescaled"""
+        """Logits × 30; maxima that grow or fall block by block; how often rows are rescaled"""
         q, k, v = (self.randn(n, 40, dtype=torch.float64) for n in (33, 97, 97))
         self.check(30 * q, k, v, Br=16, Bc=8)
         later = k + torch.arange(97)[:, None] / 8  # later keys are larger
         self.check(q.abs(), later, v, Br=32, Bc=24, scale=1.0, causal=True, q_start=64)
+        first = k + 25 * (torch.arange(97) < 8)[:, None]  # the first are far larger: by exp(800)
+        self.check(q.abs(), first, v, Br=32, Bc=24, scale=1.0)
         self.check(*(t.float() for t in (q, k, v)), Br=16, Bc=16, scale=-0.2)
 
     @weight(1)
@@ -92,9 +96,9 @@ class TestFlashForwardHidden(AssignmentTestCase):
         )
         o, L = self.unpack(call, "O", "L")
         expected_O, expected_L = oracle.attention(q, k, v)
-        self.assert_close("O", o, expected_O.repeat(copies, 1), dtype=torch.float32)
+        self.assert_close("O", o, expected_O.repeat(copies, 1), dtype=torch.float32, rtol=LONG_SUMS)
         expected_L = (expected_L + math.log(copies)).repeat(copies)
-        self.assert_close("L", L, expected_L, dtype=torch.float32)
+        self.assert_close("L", L, expected_L, dtype=torch.float32, rtol=LONG_SUMS)
 
 
 class TestFlashBackwardHidden(AssignmentTestCase):
@@ -173,4 +177,5 @@ class TestFlashBackwardHidden(AssignmentTestCase):
         # and come from every copy of every query.
         expected = oracle.gradients(q, k, v, dO)
         for name, got, right in zip(names, self.unpack(call, *names), expected, strict=True):
-            self.assert_close(name, got, right.repeat(copies, 1), dtype=torch.float32)
+            right = right.repeat(copies, 1)
+            self.assert_close(name, got, right, dtype=torch.float32, rtol=LONG_SUMS)

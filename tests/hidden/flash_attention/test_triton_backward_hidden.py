@@ -101,7 +101,7 @@ class TestAttentionBackwardHidden(AssignmentTestCase):
         """The budget under a causal mask, in groups, where no block fits, and with masked rows"""
         for B, H, G, Nq, Nk, d, Br, Bc, causal, dtype in (
             (1, 4, 2, 40, 75, 20, 16, 32, True, torch.float32),
-            (2, 1, 1, 61, 30, 33, 32, 16, True, torch.bfloat16),
+            (2, 1, 1, 61, 30, 33, 16, 32, True, torch.bfloat16),
         ):
             q, do = (self.randn(B, H, Nq, d, dtype=dtype) for _ in range(2))
             k, v = (self.randn(B, G, Nk, d, dtype=dtype) for _ in range(2))

@@ -69,7 +69,10 @@ class TestAttentionForwardHidden(AssignmentTestCase):
     def test_edges(self):
         """Logits × 30; queries that see no key; one query; d = 1, 111; 16-bit sums that overflow"""
         q, k, v = (self.randn(1, 1, n, 40) for n in (33, 97, 97))
-        self.check(30 * q, k, v, rtol=LARGE_LOGITS, Br=16, Bc=16)
+        # The first block's logits are 190 more than those of later blocks, or 190 less.
+        q, k[..., 0] = 30 * q, 0
+        q[:, :, ::2, 0], q[:, :, 1::2, 0], k[:, :, :16, 0] = 6, -6, 200
+        self.check(q, k, v, rtol=LARGE_LOGITS, Br=16, Bc=16)
         for Nq, Nk, d in ((53, 20, 1), (1, 40, 111)):
             q, k, v = (self.randn(2, 1, n, d) for n in (Nq, Nk, Nk))
             self.check(q, k, v, causal=True, Br=16, Bc=32)
