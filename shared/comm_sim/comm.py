@@ -175,7 +175,8 @@ class Comm:
         """Makes what is sent in the region one call of a collective; regions may nest.
 
         Only the outermost counts: an all-reduce that is made of a reduce-scatter and an all-gather
-        is one all-reduce. Labels of messages are those of all regions around them.
+        is one all-reduce. It counts where nothing is sent, too, as a call by one rank alone. Labels
+        of messages are those of all regions around them.
 
         Args:
             op: its name in the counts, see `Call`.

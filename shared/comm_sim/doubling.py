@@ -5,8 +5,8 @@ MPICH" (2005). Recursive doubling sends the whole array lg n times, which is bes
 Rabenseifner's algorithm sends no more bytes than a ring. Both want a power of two: other ranks
 hand their arrays to a neighbour before, and get the result after.
 
-Where two ranks add the same two numbers they add them in the same order, so that even the bits of
-a NaN are equal everywhere.
+In recursive doubling all ranks add the same numbers. They add them in the same order, so that even
+the bits of a NaN are equal everywhere.
 """
 
 from __future__ import annotations
@@ -44,17 +44,16 @@ def reduce_scatter_halving(
     with comm.collective("reduce_scatter_tensor", label):
         distance = n // 2
         while distance:
-            half = [(len(part) + 1) // 2 for part in parts]
-            lower = [part[:h] for part, h in zip(parts, half, strict=True)]
-            upper = [part[h:] for part, h in zip(parts, half, strict=True)]
-            above = [bool(r & distance) for r in range(n)]
-            arrived = comm.exchange(
-                [(r, r ^ distance, lower[r] if above[r] else upper[r]) for r in range(n)]
-            )
+            keeps, sends = [], []
+            for r, part in enumerate(parts):
+                half = (len(part) + 1) // 2
+                halves = part[:half], part[half:]
+                keeps.append(halves[1 if r & distance else 0])
+                sends.append(halves[0 if r & distance else 1])
+            arrived = comm.exchange([(r, r ^ distance, sends[r]) for r in range(n)])
             for r in range(n):
                 other = arrived[r ^ distance]
-                pair = (other, upper[r]) if above[r] else (lower[r], other)
-                parts[r] = np.add(*pair, out=other)
+                parts[r] = np.add(keeps[r], other, out=other)
             distance //= 2
     return [part.copy() for part in parts] if n == 1 else parts
 

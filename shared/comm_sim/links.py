@@ -6,8 +6,8 @@ s = α·B bytes: shorter messages cost mostly latency, longer ones mostly bandwi
 
 The presets' bandwidths are the vendors' nominal rates. Their latencies are not in any data sheet:
 for NVLink, PCIe and InfiniBand they are what NCCL's own cost model takes for one step of a ring in
-protocol LL128 (`hwLat` in src/graph/tuning.cc), for TPUs what "How to Scale Your Model" takes for
-one hop. Fit both to your machine where you can measure.
+protocol LL128 (`hwLat` in src/graph/tuning.cc: 1.9, 2.5 and 4.0 µs), for TPUs what "How to Scale
+Your Model", part 3, takes for one hop: 1 µs. Fit both to your machine where you can measure.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PCIE5 = LinkSpec(alpha=2.5e-6, bw=63e9)
 IB_HDR = LinkSpec(alpha=4.0e-6, bw=25e9)
 #: InfiniBand NDR: 400 Gb/s a port (NVIDIA ConnectX-7 data sheet); one a GPU in a DGX H100.
 IB_NDR = LinkSpec(alpha=4.0e-6, bw=50e9)
-#: TPU v5e, one link of its 2-D torus ("How to Scale Your Model", part 2: one way).
+#: TPU v5e, one of four links: 400 GB/s a chip in both directions (Google Cloud TPU v5e).
 ICI_V5E = LinkSpec(alpha=1.0e-6, bw=50e9)
-#: TPU v5p, one link of its 3-D torus ("How to Scale Your Model", part 2: one way).
+#: TPU v5p, one of six links: 1,200 GB/s a chip in both directions (Google Cloud TPU v5p).
 ICI_V5P = LinkSpec(alpha=1.0e-6, bw=100e9)

@@ -25,6 +25,12 @@ def test_reduce_scatter_leaves_blocks_in_rank_order(n, length):
     assert not any(np.shares_memory(p, a) for p in pieces for a in arrays)
 
 
+def test_the_longer_half_is_the_lower_one():
+    for length, sizes in ((5, [2, 1, 1, 1]), (6, [2, 1, 2, 1]), (7, [2, 2, 2, 1])):
+        pieces = reduce_scatter_halving(idle(4), numbers(4, length))
+        assert [len(piece) for piece in pieces] == sizes
+
+
 @pytest.mark.parametrize("n", [1, 2, 4, 8])
 def test_all_gather_joins_blocks_in_rank_order(n):
     pieces = [np.full(r + 1, r) for r in range(n)]
