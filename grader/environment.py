@@ -32,7 +32,8 @@ def available() -> frozenset[str]:
     """The top-level modules that can be imported where submissions are graded.
 
     Those of Python's library, of the packages that `pyproject.toml` depends on (without its
-    extras), directly or not, as far as they are installed here, and of `shared/`.
+    extras), directly or not, as far as they are installed here, and of `shared/`. Where the project itself
+    is not installed, nobody knows, and all modules are.
     """
     needed: set[str] = set()
     names = [_DISTRIBUTION]
@@ -53,7 +54,7 @@ def available() -> frozenset[str]:
     found = {
         module
         for module, distributions in importlib.metadata.packages_distributions().items()
-        if any(_normalised(distribution) in needed for distribution in distributions)
+        if not needed or any(_normalised(distribution) in needed for distribution in distributions)
     }
     # The project's own packages, however they are installed.
     own = {path.parent.name for path in houses.here().root.glob("shared/*/__init__.py")}

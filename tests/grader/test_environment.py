@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import house
+from grader import environment, house
 from grader.environment import OnlyAvailable, absent_imports, available
 
 
@@ -20,6 +20,11 @@ def test_what_the_grader_depends_on_is_available_and_extras_are_not() -> None:
     assert {
         path.parent.name for path in house.here().root.glob("shared/*/__init__.py")
     } < available()
+
+
+def test_where_the_grader_was_not_installed_nothing_is_hidden(monkeypatch) -> None:
+    monkeypatch.setattr(environment, "_DISTRIBUTION", "no-such-distribution")
+    assert {"torch", "pytest", "math", "mini_triton"} <= available.__wrapped__()
 
 
 @pytest.mark.parametrize(
