@@ -32,8 +32,8 @@ def available() -> frozenset[str]:
     """The top-level modules that can be imported where submissions are graded.
 
     Those of Python's library, of the packages that `pyproject.toml` depends on (without its
-    extras), directly or not, as far as they are installed here, and of `shared/`. Where the project itself
-    is not installed, nobody knows, and all modules are.
+    extras), directly or not, as far as they are installed here, and of `shared/`. Where the project
+    itself is not installed, nobody knows, and all modules are.
     """
     needed: set[str] = set()
     names = [_DISTRIBUTION]
