@@ -93,6 +93,18 @@ def test_a_message_that_is_given_later_takes_a_gap_that_is_long_enough():
     assert starts == {0: 2 * T, 1: 3 * T, 3: 0.0}
 
 
+def test_all_ports_of_a_way_are_free_at_the_same_time():
+    """From 0 to T the receiver's port is busy, from T to 2T the sender's."""
+    comm = idle(5)
+    comm.exchange([(4, 3, X), (0, 3, X), (1, 2, X), (0, 2, X)])
+    assert times(comm) == [
+        (4, 3, 0.0, T),
+        (0, 3, T, 2 * T),
+        (1, 2, 0.0, T),
+        (0, 2, 2 * T, 3 * T),
+    ]
+
+
 def test_on_a_ring_messages_to_others_use_the_links_between():
     comm = Comm(ring(6, LINK))
     comm.exchange([(0, 2, X)])

@@ -1,5 +1,7 @@
 """The picture of a log, and its table: read back from what was drawn."""
 
+import itertools
+
 import pytest
 from comm_sim import (
     Comm,
@@ -7,6 +9,7 @@ from comm_sim import (
     all_reduce_in_network,
     all_reduce_ring,
     hierarchical,
+    torus,
 )
 from matplotlib.figure import Figure
 
@@ -55,6 +58,22 @@ def test_one_row_a_device_and_one_colour_a_label():
     assert len(faces) == len({m.label for m in comm.messages}) == 4
     assert axes.get_title(loc="left") == "2 nodes of 2: all-reduce"
     assert axes.get_xlim()[1] == pytest.approx(1.01e6 * comm.time)
+
+
+def test_where_a_device_has_several_ports_no_bar_covers_another():
+    comm = Comm(torus((3, 3), LINK))
+    x = numbers(1, 1000)[0]
+    comm.exchange([(4, neighbour, x) for neighbour in (1, 3, 5, 7)])  # four at once
+    comm.exchange([(1, 4, x), (7, 4, x[:500]), (0, 1, x)])
+    axes = comm.timeline(Figure().add_subplot())
+    boxes = [p.get_extents() for c in axes.collections for p in c.get_paths()]
+    assert len(boxes) == 2 * len(comm.messages)
+    for box, other in itertools.combinations(boxes, 2):
+        width = min(box.x1, other.x1) - max(box.x0, other.x0)
+        height = min(box.y1, other.y1) - max(box.y0, other.y0)
+        assert width < 1e-9 or height < 1e-9
+    heights = sorted({round(box.height, 3) for box in boxes})
+    assert heights == [0.105, 0.21, 0.42]
 
 
 def test_the_switch_has_no_row():
