@@ -57,10 +57,8 @@ def attention(
     seen = visible(q.shape[-2], k.shape[-2], causal, start)
     S = (q @ k.transpose(-1, -2) * scale).masked_fill(~seen, -math.inf)  # (..., Nq, Nk)
     some = seen.any(-1)  # (Nq,)
-    if not k.shape[-2]:
-        return torch.zeros_like(q), torch.full(q.shape[:-1], -math.inf, dtype=torch.float64)
     # Subtracting a constant of each row changes no softmax, so it needs no derivative.
-    m = torch.where(some, S.detach().amax(-1), 0.0)
+    m = torch.where(some, S.detach().amax(-1) if S.shape[-1] else 0.0, 0.0)
     P = torch.exp(S - m[..., None])
     total = torch.where(some, P.sum(-1), 1.0)
     L = torch.where(some, m + torch.log(total), -math.inf)
