@@ -213,49 +213,47 @@ TMA_ROWS = 1024
 # Blocks where none are asked for and nothing can be tuned, that is on a CPU.
 DEFAULT_BLOCK = 64
 
-# (Br, Bc, warps, stages) that are tried on a GPU, for 16-bit elements by BLOCK_D.
+# (Br, Bc, warps, stages) that are tried on a GPU, for 16-bit elements, by BLOCK_D.
 FORWARD_BLOCKS = {
-    64: [(128, 64, 4, 3), (128, 64, 8, 3)],
-    128: [(128, 64, 4, 2), (128, 64, 8, 3), (64, 64, 4, 3)],
-    256: [(64, 32, 4, 2)],
+    64: [(128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3)],
+    128: [(128, 64, 4, 2), (64, 64, 4, 3), (128, 64, 8, 3)],
+    256: [(64, 32, 4, 2), (128, 32, 8, 2)],
 }
 DKDV_BLOCKS = {
-    64: [(64, 64, 4, 3), (32, 64, 4, 3)],
-    128: [(64, 64, 4, 2), (32, 64, 4, 3)],
+    64: [(64, 64, 4, 3), (64, 64, 4, 2)],
+    128: [(64, 64, 4, 2), (64, 128, 8, 3)],
     256: [(32, 64, 8, 2)],
 }
 DQ_BLOCKS = {
     64: [(128, 64, 8, 3), (64, 64, 4, 2)],
-    128: [(64, 64, 4, 2), (128, 32, 8, 3)],
-    256: [(64, 32, 8, 2)],
+    128: [(128, 64, 8, 3), (64, 64, 4, 2)],
+    256: [(64, 32, 8, 2), (64, 32, 4, 2)],
 }
-FLOAT32_BLOCKS = [(32, 32, 4, 2)]
 
 
-def tuned(kernel, blocks: dict[int, list[tuple[int, int, int, int]]]):
-    """The kernel with the fastest of `blocks`, found out anew for each d, dtype, mask and TMA."""
+def tuned(kernel, blocks: dict[int, list[tuple[int, int, int, int]]]) -> dict:
+    """For each BLOCK_D the kernel with the fastest of its blocks, by d, dtype, mask and TMA."""
 
-    def as_tuple(config):
-        return *config.kwargs.values(), config.num_warps, config.num_stages
+    def fastest(candidates):
+        configs = [
+            triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
+            for Br, Bc, warps, stages in candidates
+        ]
+        return triton.autotune(configs, key=["d", "CAUSAL", "TMA"])(kernel)
 
-    def candidates(configs, arguments, BLOCK_D, **_):
-        if arguments["q_ptr"].dtype == torch.float32:
-            return [config for config in configs if as_tuple(config) in FLOAT32_BLOCKS]
-        return [config for config in configs if as_tuple(config) in blocks[max(BLOCK_D, 64)]]
-
-    every = dict.fromkeys(sum(blocks.values(), FLOAT32_BLOCKS))
-    configs = [
-        triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
-        for Br, Bc, warps, stages in every
-    ]
-    prune = {"early_config_prune": candidates}
-    return triton.autotune(configs, key=["d", "CAUSAL", "TMA"], prune_configs_by=prune)(kernel)
+    return {width: fastest(candidates) for width, candidates in blocks.items()}
 
 
-def choose_blocks(kernel, tuned_kernel, q: torch.Tensor, Br: int | None, Bc: int | None):
-    """(kernel to launch, its blocks): as asked for, else tuned on a GPU, else DEFAULT_BLOCK."""
-    if q.is_cuda and Br is None and Bc is None:
-        return tuned_kernel, {}
+def choose_blocks(kernel, tuned_kernels: dict, q: torch.Tensor, Br: int | None, Bc: int | None):
+    """(kernel to launch, its blocks and options): as asked for, else tuned on a GPU, else fixed.
+
+    float32 has no tensor cores: a thread holds its part of a product's operands in registers, and
+    they suffice for small blocks only.
+    """
+    if Br is None and Bc is None and q.is_cuda:
+        if q.dtype != torch.float32:
+            return tuned_kernels[max(tile_width(q.shape[3]), 64)], {}
+        return kernel, {"Br": 16, "Bc": 16, "num_warps": 16, "num_stages": 1}
     return kernel, {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK, "num_stages": 1}
 
 
@@ -474,7 +472,8 @@ def attention_dkdv_kernel(
 
     dk = tl.zeros((Bc, BLOCK_D), tl.float32)
     dv = tl.zeros((Bc, BLOCK_D), tl.float32)
-    for h in range(g * GROUP, (g + 1) * GROUP):
+    for member in range(GROUP):
+        h = g * GROUP + member
         q_head = q_ptr + b * q_stride_b + h * q_stride_h
         do_head = do_ptr + b * do_stride_b + h * do_stride_h
         q_rows = open_rows(q_head, Nq, q_stride_n, d, Br, BLOCK_D, TMA)
@@ -485,14 +484,14 @@ def attention_dkdv_kernel(
                 rows = i + tl.arange(0, Br)
                 q = load_rows(q_rows, i, Nq, q_stride_n, d, Br, BLOCK_D, TMA)  # (Br, BLOCK_D)
                 do = load_rows(do_rows, i, Nq, do_stride_n, d, Br, BLOCK_D, TMA)
-                lse = tl.load(lse_ptr + row + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
-                delta = tl.load(delta_ptr + row + rows, mask=rows < Nq, other=0.0)
                 dp = tl.dot(v, do.T, input_precision="ieee")  # dPᵀ (Bc, Br)
                 s = tl.dot(k, q.T, input_precision="ieee")  # Sᵀ
+                lse = tl.load(lse_ptr + row + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
                 p = tl.exp2(s * (scale * LOG2E) - lse[None, :])  # Pᵀ
                 if masked:
                     p = tl.where(cols[:, None] <= rows[None, :] + (Nk - Nq), p, 0.0)
                 dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
+                delta = tl.load(delta_ptr + row + rows, mask=rows < Nq, other=0.0)
                 ds = p * (dp - delta[None, :])  # dSᵀ
                 dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
 
@@ -758,7 +757,9 @@ def attention_decode(
         attention_split_kernel[(tiles * n_split * B * G,)](
             q, k, v, m, l, acc, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
             G, Nq, Nk, d**-0.5 if scale is None else scale, n_split,
-            d=d, BLOCK_D=tile_width(d), GROUP=H // G, ROWS=rows, Bc=DEFAULT_BLOCK,
+            d=d, BLOCK_D=tile_width(d), GROUP=H // G, ROWS=rows,
+            Bc=16 if q.is_cuda and q.dtype == torch.float32 else DEFAULT_BLOCK,
+            num_warps=8 if rows * d > 8192 else 4, num_stages=2,
         )  # fmt: skip
         attention_merge_kernel[(B * H * Nq,)](m, l, acc, o, lse, n_split, d, tile_width(d))
     return o, lse
