@@ -99,9 +99,14 @@ class LaunchRecord(Counted):
         return total
 
     def add(self, tensor: str, where: Location, kind: str, elements: int, size: int) -> None:
-        """Adds traffic of one line on one tensor."""
+        """Adds traffic of one line on one tensor.
+
+        What a helper moves is charged to the line of the kernel that called it: one helper may
+        load all tensors, and its own line would not say which of them is loaded too often.
+        """
         self.tensors.setdefault(tensor, Traffic()).add(kind, elements, size)
-        self.lines.setdefault((where.file, where.line), Traffic()).add(kind, elements, size)
+        line = where.in_kernel
+        self.lines.setdefault((line.file, line.line), Traffic()).add(kind, elements, size)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; `from_dict` reads it back."""

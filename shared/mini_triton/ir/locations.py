@@ -2,12 +2,14 @@
 
 An operation inlined from Triton's own library (`tl.sum` lives in `triton/language/standard.py`)
 belongs to the line of the kernel that called it; one inlined from a student's helper belongs to the
-helper's line. So: the innermost frame that is not Triton's.
+helper's line, and to the line of the kernel that called that. So: the innermost frame that is not
+Triton's, and the outermost one.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from mini_triton.errors import UNKNOWN, Location
 
@@ -17,6 +19,19 @@ _NAMED = re.compile(r'^"(?:[^"\\]|\\.)*"\((.*)\)$')
 _LIBRARY = re.compile(r"[\\/]triton[\\/](?:language|experimental)[\\/]")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[(\[]|[)\]]| at |,\s*')
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Others:
+    """Places of one operation of which one will do: looked at in order until a frame is found.
+
+    Attributes:
+        parts: those not looked at yet.
+        found: how many frames there were before the first of them.
+    """
+
+    parts: list[str]
+    found: int
 
 
 class Locations:
@@ -33,32 +48,42 @@ class Locations:
         return self._resolved[body]
 
     def _found(self, body: str) -> Location:
-        """The innermost frame that is not Triton's, else the innermost one.
+        """The innermost frame that is not Triton's, else the innermost one, with its caller."""
+        frames = self._frames(body)
+        if not frames:
+            return UNKNOWN
+        own = [frame for frame in frames if not _LIBRARY.search(frame.file)] or frames[:1]
+        inner, outer = own[0], own[-1]
+        return inner if inner == outer else Location(inner.file, inner.line, outer)
 
-        Walks from the innermost frame outwards and enters an alias once: what it led to before, it
-        would lead to again. So aliases that refer to each other end, and take linear time.
+    def _frames(self, body: str) -> list[Location]:
+        """The call chain, from the innermost frame outwards.
+
+        Enters an alias once: what it led to before, it would lead to again. So aliases that refer
+        to each other end, and take linear time.
         """
-        innermost = UNKNOWN
+        frames: list[Location] = []
         entered: set[str] = set()
-        pending = [body]
+        pending: list[str | _Others] = [body]
         while pending:
             part = pending.pop()
-            if part.startswith("#"):
+            if isinstance(part, _Others):
+                if part.parts and len(frames) == part.found:
+                    pending += [_Others(part.parts[1:], part.found), part.parts[0]]
+            elif part.startswith("#"):
                 if part not in entered:
                     entered.add(part)
                     pending.append(self._aliases.get(part, "unknown"))
             elif match := _FILE.match(part):
-                frame = Location(unescaped(match.group(1)), int(match.group(2)))
-                if not _LIBRARY.search(frame.file):
-                    return frame
-                innermost = frame if innermost is UNKNOWN else innermost
+                frames.append(Location(unescaped(match.group(1)), int(match.group(2))))
             elif match := _NAMED.match(part):
                 pending.append(match.group(1))
             elif part.startswith("callsite("):
                 pending += reversed(_split(part[len("callsite(") : -1]))
             elif part.startswith("fused") and "[" in part:
-                pending += reversed(_split(part[part.index("[") + 1 : part.rindex("]")]))
-        return innermost
+                fused = _split(part[part.index("[") + 1 : part.rindex("]")])
+                pending.append(_Others(fused, len(frames)))
+        return frames
 
 
 def _split(body: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Source locations: call chains, Triton's own library, odd file names."""
 
 import pytest
-from mini_triton.errors import UNKNOWN
+from mini_triton.errors import UNKNOWN, Location
 from mini_triton.ir.locations import Locations, strip_aliases
 
 LIBRARY = "/opt/python/site-packages/triton/language/standard.py"
@@ -28,6 +28,25 @@ def test_a_helper_has_its_own_line():
         "#loc3 = loc(callsite(#loc2 at #loc1))",
     )
     assert resolved("#loc3", *aliases) == ("/a/helper.py", 3)
+    place = Locations("\n".join(aliases)).resolve("#loc3")
+    assert place.caller == Location("/a/k.py", 20)
+    assert str(place) == "/a/helper.py:3 (called at /a/k.py:20)"
+
+
+def test_of_a_chain_the_caller_is_the_kernel():
+    chain = 'callsite("/a/h.py":3:1 at callsite("/b/g.py":4:1 at "/c/k.py":5:1))'
+    assert Locations("").resolve(chain).in_kernel == Location("/c/k.py", 5)
+    library = chain.replace("/a/h.py", LIBRARY).replace("/b/g.py", LIBRARY)
+    assert Locations("").resolve(library) == Location("/c/k.py", 5)
+
+
+def test_a_fused_place_has_one_chain():
+    one = 'callsite("/a/h.py":3:1 at "/c/k.py":5:1)'
+    other = 'callsite("/a/h.py":3:1 at "/c/k.py":6:1)'
+    assert Locations("").resolve(f"fused[{one}, {other}]").in_kernel.line == 5
+    assert Locations("").resolve(f"fused[unknown, {other}]").in_kernel.line == 6
+    nested = f'callsite(fused["/a/x.py":1:1, "/a/x.py":2:1] at {one})'
+    assert Locations("").resolve(nested) == Location("/a/x.py", 1, Location("/c/k.py", 5))
 
 
 def test_a_library_function_belongs_to_its_caller():
