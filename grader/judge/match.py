@@ -109,7 +109,7 @@ class Match:
         try:
             worker = self._spawn(worker_end, output_worker)
             child = self._fork(
-                judge_end, report_child, [worker_end.fileno(), output_worker, output, report]
+                judge_end, report_child, output_worker, [worker_end.fileno(), output, report]
             )
         finally:
             judge_end.close()
@@ -154,7 +154,7 @@ class Match:
         )
         return self._zygote.spawn(job, settings, connection, output)
 
-    def _fork(self, connection: socket.socket, report: int, close: list[int]) -> int:
+    def _fork(self, connection: socket.socket, report: int, output: int, close: list[int]) -> int:
         try:
             pid = os.fork()
         except OSError:
@@ -168,11 +168,11 @@ class Match:
             for descriptor in close:  # above all the worker's end: its closing is the worker's end
                 os.close(descriptor)
             os.dup2(2, 1)  # a test that prints is debugging: not into a report on stdout
-            self._run_test(connection, report)
+            self._run_test(connection, report, output)
         finally:
             os._exit(0)
 
-    def _run_test(self, connection: socket.socket, report: int) -> None:
+    def _run_test(self, connection: socket.socket, report: int, output: int) -> None:
         """In the child: runs the test and writes its outcome."""
 
         def tell(what: dict[str, str]) -> None:
@@ -181,12 +181,11 @@ class Match:
         room = _MOST_PRINTED + 1  # one more than is kept: so it is seen that there was more
 
         def show(line: str) -> None:
-            """What a kernel prints, which runs here, to be kept with what its host code prints."""
+            """What a kernel prints, which runs here, goes where its host code prints, in order."""
             nonlocal room
-            part = f"{line}\n"[:room]
+            part = f"{line}\n".encode()[:room]
             room -= len(part)
-            if part:
-                tell({"printed": part})
+            os.write(output, part)
 
         def load() -> AssignmentTestCase:
             case = load_case(path, self._test, self._house.root)
@@ -214,8 +213,6 @@ class Match:
     ) -> None:
         """Until the child has reported, or the test has to be stopped."""
         pipes = [report, output]
-        for pipe in pipes:
-            os.set_blocking(pipe, False)
         next_look, next_tree = 0.0, 0.0
         family: list[int] = [worker]
         while report in pipes:
@@ -231,19 +228,16 @@ class Match:
                 if self._out_of_memory(seen, family, child):
                     return
             for pipe in select.select(pipes, [], [], min(_POLL, deadline - now))[0]:
-                if pipe == report and output in pipes:
-                    # A kernel prints while its worker waits: what that has printed came before.
-                    _keep(seen, _read(output) or b"")
-                data = _read(pipe)
-                if data == b"":
+                data = os.read(pipe, 1 << 16)
+                if not data:
                     pipes.remove(pipe)
                 elif pipe == report:
-                    self._take_report(seen, data or b"")
+                    self._take_report(seen, data)
                 else:
-                    _keep(seen, data or b"")
+                    _keep(seen, data)
 
     def _take_report(self, seen: _Seen, data: bytes) -> None:
-        """Lines from the judge child: what it does, what kernels print, in the end the outcome."""
+        """Lines from the judge child: the test's title, what it does, in the end the outcome."""
         seen.report += data
         *lines, rest = bytes(seen.report).split(b"\n")
         kept = bytearray()
@@ -255,7 +249,6 @@ class Match:
             seen.title = what.get("title", seen.title)
             seen.doing = what.get("doing", seen.doing)
             seen.importing = what.get("importing", seen.importing)
-            _keep(seen, what.get("printed", "").encode())
         seen.report = kept + rest
 
     def _family(self, worker: int) -> list[int]:
@@ -324,14 +317,6 @@ def _keep(seen: _Seen, data: bytes) -> None:
     room = _MOST_PRINTED - len(seen.printed)
     seen.printed += data[:room]
     seen.flooded = seen.flooded or len(data) > room
-
-
-def _read(pipe: int) -> bytes | None:
-    """What is in a pipe, at most what fits into one; None if nothing is, empty at its end."""
-    try:
-        return os.read(pipe, 1 << 16)
-    except BlockingIOError:
-        return None
 
 
 def _drain(output: int, seen: _Seen) -> None:

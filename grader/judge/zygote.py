@@ -175,7 +175,11 @@ class _Server:
         isolation.close_to_others()
         isolation.forget_environment()
         isolation.forget_paths()
-        # After all imports of our own: from here on, what a container has not is not there.
+        # After all imports of our own: from here on, what a container has not is not there, even if
+        # this process should have imported it.
+        for name in list(sys.modules):
+            if name.partition(".")[0] not in {*self._modules, "__main__", "__mp_main__"}:
+                del sys.modules[name]
         sys.meta_path.insert(0, environment.OnlyAvailable(self._modules))
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):

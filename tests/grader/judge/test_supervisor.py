@@ -287,9 +287,13 @@ def test_a_kernel_launched_while_the_file_is_imported_is_no_part_of_a_call(grade
     assert [row.bytes for row in report.tests[0].evidence[1:]] == [128, 128]
 
 
-def test_a_module_that_a_container_does_not_have_is_nowhere_to_be_had(grade):
-    pytest.importorskip("matplotlib")
-    report = grade("import matplotlib.pyplot as plt", only=("1",))
+def test_a_module_that_a_container_does_not_have_is_nowhere_to_be_had(
+    grade, toy, toy_house, tmp_path
+):
+    pytest.importorskip("matplotlib")  # which loads it here, so that a judge made now has it, too
+    (tmp_path / "toy.py").write_text("import matplotlib\ndef double(x): return x")
+    with Judge() as judge:
+        report = judge.grade_path(toy, tmp_path / "toy.py", only=("1",), house=toy_house)
     assert {test.verdict for test in report.tests} == {Verdict.IMPORT_ERROR}
     assert "No module named 'matplotlib'; there is no module matplotlib where" in (
         report.tests[0].message
