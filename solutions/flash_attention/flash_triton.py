@@ -188,73 +188,78 @@ def tile_width(d: int) -> int:
     return max(triton.next_power_of_2(d), 16)
 
 
+TMA_ROWS = 1024
+
+
 def use_tma(*tensors: torch.Tensor) -> bool:
     """True if the copy engine of Hopper and later GPUs can fetch tiles of all tensors, and gains.
 
-    It wants 16-byte steps from row to row; and a program has to describe each tensor to it, which
-    takes longer than a short loop saves.
+    It wants addresses and strides in multiples of 16 bytes. Each program has to describe its
+    tensors to the engine first, which in short sequences takes longer than is saved.
     """
     if not tensors[0].is_cuda or torch.cuda.get_device_capability(tensors[0].device)[0] < 9:
         return False
-    triton.set_allocator(  # of the memory that descriptors are kept in
+    for t in tensors:
+        steps = [t.data_ptr(), *(stride * t.element_size() for stride in t.stride()[:3])]
+        if t.shape[2] < TMA_ROWS or t.stride(2) == 0 or any(step % 16 for step in steps):
+            return False
+    triton.set_allocator(  # of the memory that the descriptions are kept in
         lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
     )
-    return all(
-        t.shape[2] >= TMA_ROWS
-        and t.data_ptr() % 16 == 0
-        and all(stride * t.element_size() % 16 == 0 for stride in t.stride()[:3])
-        and t.stride(2) > 0
-        for t in tensors
-    )
+    return True
 
 
-TMA_ROWS = 1024
-
-# Blocks where none are asked for and nothing can be tuned, that is on a CPU.
+# Blocks where none are asked for and there is no GPU to choose them for.
 DEFAULT_BLOCK = 64
 
-# (Br, Bc, warps, stages) that are tried on a GPU, for 16-bit elements, by BLOCK_D.
+# (Br, Bc, warps, stages) for 16-bit elements on a GPU, by BLOCK_D. With TMA, which takes fewer
+# registers, the fastest is found out by trying; without, it is the first.
 FORWARD_BLOCKS = {
-    64: [(128, 64, 8, 3), (128, 64, 4, 3), (64, 64, 4, 3)],
-    128: [(128, 64, 4, 2), (64, 64, 4, 3), (128, 64, 8, 3)],
+    64: [(128, 64, 8, 3), (128, 64, 4, 3)],
+    128: [(64, 64, 4, 3), (128, 64, 4, 2), (128, 64, 8, 3)],
     256: [(64, 32, 4, 2), (128, 32, 8, 2)],
 }
 DKDV_BLOCKS = {
-    64: [(64, 64, 4, 3), (64, 64, 4, 2)],
-    128: [(64, 64, 4, 2), (64, 128, 8, 3)],
+    64: [(64, 64, 4, 2), (64, 64, 4, 3)],
+    128: [(32, 64, 4, 3), (64, 64, 4, 2)],
     256: [(32, 64, 8, 2)],
 }
 DQ_BLOCKS = {
-    64: [(128, 64, 8, 3), (64, 64, 4, 2)],
-    128: [(128, 64, 8, 3), (64, 64, 4, 2)],
+    64: [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 8, 3)],
+    128: [(64, 64, 4, 2), (128, 64, 8, 3)],
     256: [(64, 32, 8, 2), (64, 32, 4, 2)],
 }
 
 
 def tuned(kernel, blocks: dict[int, list[tuple[int, int, int, int]]]) -> dict:
-    """For each BLOCK_D the kernel with the fastest of its blocks, by d, dtype, mask and TMA."""
+    """For each BLOCK_D the kernel with the fastest of its blocks, by d, dtype and mask."""
 
     def fastest(candidates):
         configs = [
             triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
             for Br, Bc, warps, stages in candidates
         ]
-        return triton.autotune(configs, key=["d", "CAUSAL", "TMA"])(kernel)
+        return triton.autotune(configs, key=["d", "CAUSAL"])(kernel)
 
     return {width: fastest(candidates) for width, candidates in blocks.items()}
 
 
-def choose_blocks(kernel, tuned_kernels: dict, q: torch.Tensor, Br: int | None, Bc: int | None):
-    """(kernel to launch, its blocks and options): as asked for, else tuned on a GPU, else fixed.
+def choose(kernel, tuned_kernels: dict, Br: int | None, Bc: int | None, *fetched: torch.Tensor):
+    """(kernel to launch, its options): blocks as asked for, or else those that suit the device.
 
-    float32 has no tensor cores: a thread holds its part of a product's operands in registers, and
-    they suffice for small blocks only.
+    fetched: what the kernel fetches block by block
     """
-    if Br is None and Bc is None and q.is_cuda:
-        if q.dtype != torch.float32:
-            return tuned_kernels[max(tile_width(q.shape[3]), 64)], {}
-        return kernel, {"Br": 16, "Bc": 16, "num_warps": 16, "num_stages": 1}
-    return kernel, {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK, "num_stages": 1}
+    d, asked = fetched[0].shape[3], Br is not None or Bc is not None
+    if asked or not fetched[0].is_cuda:
+        blocks = {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK, "num_stages": 1}
+        return kernel, {"TMA": False, **blocks}
+    if fetched[0].dtype == torch.float32:
+        # No tensor core multiplies float32 whole: threads hold a product's operands in registers.
+        return kernel, {"TMA": False, "Br": 16, "Bc": 16, "num_warps": 16, "num_stages": 1}
+    kernel = tuned_kernels[max(tile_width(d), 64)]
+    if use_tma(*fetched):
+        return kernel, {"TMA": True}
+    return kernel.fn, {"TMA": False, **kernel.configs[0].all_kwargs()}
 
 
 # -------------------------------------------------------------------------------------------------
@@ -382,11 +387,11 @@ def attention_forward(
     o = torch.empty((B, H, Nq, d), dtype=q.dtype, device=q.device)
     lse = torch.empty((B, H, Nq), dtype=torch.float32, device=q.device)
     if o.numel() > 0:
-        kernel, blocks = choose_blocks(attention_fwd_kernel, attention_fwd_tuned, q, Br, Bc)
+        kernel, options = choose(attention_fwd_kernel, attention_fwd_tuned, Br, Bc, k, v)
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
             q, k, v, o, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
             H, Nq, Nk, d**-0.5 if scale is None else scale,
-            d=d, BLOCK_D=tile_width(d), GROUP=H // G, CAUSAL=causal, TMA=use_tma(k, v), **blocks,
+            d=d, BLOCK_D=tile_width(d), GROUP=H // G, CAUSAL=causal, **options,
         )  # fmt: skip
     return o, lse
     # END SOLUTION
@@ -611,17 +616,15 @@ def attention_backward(
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3])
     same |= {"GROUP": H // G if G else 1, "CAUSAL": causal}
     if k.numel() > 0:
-        kernel, blocks = choose_blocks(attention_dkdv_kernel, attention_dkdv_tuned, q, Br, Bc)
+        kernel, options = choose(attention_dkdv_kernel, attention_dkdv_tuned, Br, Bc, q, do)
         kernel[lambda meta: (triton.cdiv(Nk, meta["Bc"]) * B * G,)](
-            q, k, v, do, lse, delta, dk, dv, *strides, G, Nq, Nk, scale,
-            TMA=use_tma(q, do), **same, **blocks,
-        )  # fmt: skip
+            q, k, v, do, lse, delta, dk, dv, *strides, G, Nq, Nk, scale, **same, **options
+        )
     if q.numel() > 0:
-        kernel, blocks = choose_blocks(attention_dq_kernel, attention_dq_tuned, q, Br, Bc)
+        kernel, options = choose(attention_dq_kernel, attention_dq_tuned, Br, Bc, k, v)
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
-            q, k, v, do, lse, delta, dq, *strides, H, Nq, Nk, scale,
-            TMA=use_tma(k, v), **same, **blocks,
-        )  # fmt: skip
+            q, k, v, do, lse, delta, dq, *strides, H, Nq, Nk, scale, **same, **options
+        )
     return dq, dk, dv
     # END SOLUTION
 
