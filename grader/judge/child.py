@@ -125,7 +125,8 @@ def run_test(
     except unittest.SkipTest as skipped:
         return _grader_error(blank, f"the test skipped itself: {skipped}", trace=0)
     except case.failureException as failure:
-        verdict, points, message = Verdict.FAILED, 0.0, str(failure)
+        where = f"\n  in {student.last}" if student.last else ""
+        verdict, points, message = Verdict.FAILED, 0.0, f"{failure}{where}"
     except SimulatorFault as fault:
         return _grader_error(blank, str(fault))
     except Exception:

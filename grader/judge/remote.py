@@ -29,7 +29,7 @@ from grader.testing.problems import (
     StudentProblem,
     TimedOut,
 )
-from grader.testing.student import Call, Launches
+from grader.testing.student import Call, Launches, shown
 from grader.testing.trace import Trace
 
 #: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
@@ -73,6 +73,7 @@ class RemoteStudent:
 
     Attributes:
         calls: how many calls have been made.
+        last: the last of them, for people.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class RemoteStudent:
         self._imported: set[str] = set()
         self._importing = ""
         self.calls = 0
+        self.last = ""
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
@@ -135,6 +137,7 @@ class RemoteStudent:
     ) -> Call:
         """Sends one request and executes launches until its answer comes."""
         self.calls += 1
+        self.last = shown(name, args, kwargs)
         self._require_file(name)
         self._import(name)
         self._announce(f"in {name}", "")

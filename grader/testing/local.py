@@ -12,7 +12,7 @@ import mini_triton
 import torch
 
 from grader.testing.running import detached, run_call, run_gradients
-from grader.testing.student import Call, Launches
+from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import SubmittedCode
 from grader.testing.trace import Trace
 
@@ -56,15 +56,17 @@ class LocalStudent:
 
     Attributes:
         calls: how many calls have been made.
+        last: the last of them, for people.
     """
 
     def __init__(self, folder: Path, files: Sequence[str]) -> None:
         self._code = SubmittedCode(folder, files)
         self.calls = 0
+        self.last = ""
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
-        self._begin(name)
+        self._begin(name, shown(name, args, kwargs))
         with _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
         return device.made(name, value, kwargs)
@@ -79,14 +81,15 @@ class LocalStudent:
         **kwargs: Any,
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
-        self._begin(name)
+        self._begin(name, shown(name, inputs, kwargs))
         with _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
         return device.made(name, value, kwargs)
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, name: str, call: str) -> None:
         """Counts a call, and imports the file apart from it: what it launches then is no part."""
         self.calls += 1
+        self.last = call
         self._code.function(name)
 
     def source(self, file: str, line: int) -> str:

@@ -21,9 +21,10 @@ import pytest
 from grader import house as houses
 from grader import manifest
 from grader.house import House, HouseError
+from grader.submission import Submission, read
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
-from grader.testing.problems import StudentProblem, TimedOut
+from grader.testing.problems import ImportFailed, MissingFile, StudentProblem, TimedOut
 from grader.testing.student import Call
 
 #: The folder with the files that were tested last.
@@ -86,15 +87,23 @@ class _Watched(LocalStudent):
     Args:
         folder: where the declared files are.
         files: their names, the main file first.
+        submission: what kept files from being read; None if nothing did.
         number: the test's.
         limit: its seconds, for the message.
         endless: files whose import had no end, and the tests that tried; added to.
     """
 
     def __init__(
-        self, folder: Path, files: Sequence[str], number: str, limit: float, endless: dict[str, str]
+        self,
+        folder: Path,
+        files: Sequence[str],
+        submission: Submission | None,
+        number: str,
+        limit: float,
+        endless: dict[str, str],
     ) -> None:
         super().__init__(folder, files)
+        self._submission = submission
         self._files = {Path(file).stem: file for file in files}
         self._number = number
         self._limit = limit
@@ -110,16 +119,20 @@ class _Watched(LocalStudent):
         with self._ended(f"in {name}"):
             return super().gradients(name, *inputs, **kwargs)
 
-    def _begin(self, name: str) -> None:
+    def _begin(self, name: str, call: str) -> None:
         """Imports a file that may have no end once: who waits for it knows by then."""
         file = self._files[name.rpartition(":")[0] or next(iter(self._files))]
+        problem = self._submission.problem_of(file) if self._submission else None
+        if problem is not None:
+            kind = ImportFailed if problem.kind == "import error" else MissingFile
+            raise kind(problem.message)
         if file in self._endless:
             raise TimedOut(
                 f"{file} was not imported again: that had no end in test {self._endless[file]}"
             )
         try:
             with self._ended(f"while {file} was imported"):
-                super()._begin(name)
+                super()._begin(name, call)
         except TimedOut:
             self._endless[file] = self._number
             raise
@@ -148,10 +161,12 @@ def _submission(request: pytest.FixtureRequest) -> None:
     asked = request.config.getoption("--submission")
     path = Path(asked) if asked else house.starter(assignment.name)
     seed = request.config.getoption("--seed")
-    folder = _folder(path, assignment, request)
+    folder, submission = _folder(path, assignment, request)
     request.config.stash[SUBMITTED] = folder
     endless = request.config.stash.setdefault(_ENDLESS, {})
-    case.student = _Watched(folder, assignment.files, case.number, _limit(request.node), endless)
+    case.student = _Watched(
+        folder, assignment.files, submission, case.number, _limit(request.node), endless
+    )
     case.run_seed = assignment.seed if seed is None else seed
 
 
@@ -168,18 +183,14 @@ def assignment_of(test_file: Path) -> tuple[House, manifest.Assignment] | None:
     return None
 
 
-def _folder(path: Path, assignment: manifest.Assignment, request: pytest.FixtureRequest) -> Path:
+def _folder(
+    path: Path, assignment: manifest.Assignment, request: pytest.FixtureRequest
+) -> tuple[Path, Submission | None]:
     """The folder with the declared files: the student's own where it can be, for breakpoints."""
     if path.is_dir() and all((path / file).is_file() for file in assignment.files):
-        return path
-    from grader.submission import read
-
+        return path, None
     into = request.getfixturevalue("tmp_path_factory").mktemp("submission")
-    submission = read(path, assignment, into)
-    if submission.problems:
-        words = "\n".join(problem.message for problem in submission.problems)
-        pytest.fail(f"{path}: {words}", pytrace=False)
-    return into
+    return into, read(path, assignment, into)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -205,5 +216,8 @@ def pytest_runtest_makereport(
             place = lines[-1] if lines else item.path.name
             first = item.config.stash.setdefault(_FAILURES, {}).setdefault(str(error), case.number)
             text = str(error) if first == case.number else f"as test {first}"
-            report.longrepr = f"{text}\n\n  asked for at {place}, with seed {case.run_seed}"
+            asked = f"asked for at {place}, with seed {case.run_seed}"
+            if not isinstance(error, StudentProblem) and case.student.last:
+                text += f"\n  in {case.student.last}"
+            report.longrepr = f"{text}\n\n  {asked}"
     return report

@@ -7,12 +7,14 @@ data. Tests cannot tell the two apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import numpy
 import torch
 
+from grader.testing.record import Record
 from grader.testing.trace import Trace
 
 
@@ -85,9 +87,11 @@ class Student(Protocol):
 
     Attributes:
         calls: how many calls have been made: a test that makes none judges nothing.
+        last: the last of them, for people: `flash_forward((24, 16), (40, 16), …, Br=8)`.
     """
 
     calls: int
+    last: str
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
@@ -116,3 +120,22 @@ class Student(Protocol):
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""
+
+
+def shown(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """A call for people: of tensors and arrays the shape, and the dtype where it is not float32."""
+    parts = [_shown(value) for value in args]
+    parts += [f"{key}={_shown(value)}" for key, value in kwargs.items()]
+    return f"{name.rpartition(':')[2]}({', '.join(parts)})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, torch.Tensor | numpy.ndarray):
+        shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
+        return f"{shape}" if dtype == "float32" else f"{shape} {dtype}"
+    if isinstance(value, Record):
+        fields = ", ".join(f"{name}={_shown(field)}" for name, field in value.fields.items())
+        return f"{value.kind}({fields})"
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_shown, value))}]"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +68,11 @@ def no_kernel(call: Call) -> str | None:
     """Says so if the call launched no kernel at all: there is nothing to count then."""
     if call.profile.launches:
         return None
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        return (
+            f"{call.name} launched no kernel on the simulator: TRITON_INTERPRET=1 is set, so "
+            "Triton's interpreter runs them, and counts nothing; unset it to be graded"
+        )
     return (
         f"{call.name} launched no Triton kernel; the work is to be done by a @triton.jit kernel, "
         "launched as kernel[grid](…)"

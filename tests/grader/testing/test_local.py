@@ -264,3 +264,9 @@ def test_a_kernel_launched_while_the_file_is_imported_is_no_part_of_the_call(stu
     call = student(source).call("f", torch.zeros(16))
     assert len(call.profile.launches) == 1
     assert len(call.trace.steps) == 1
+
+
+def test_the_last_call_for_people(student):
+    work = student("def f(*args, **kwargs): pass")
+    work.call("work:f", torch.ones(2, 3), torch.ones(1, dtype=torch.float64), 0.1, k=[None, 2])
+    assert work.last == "f((2, 3), (1,) float64, 0.1, k=[None, 2])"
