@@ -66,6 +66,7 @@ class AssignmentTestCase(unittest.TestCase):
         super().__init__(methodName)
         self.evidence: list[Row] = []
         self._generator: torch.Generator | None = None
+        self._by_kernels = True  # whether the call unpacked last launched any
 
     @property
     def number(self) -> str:
@@ -116,6 +117,7 @@ class AssignmentTestCase(unittest.TestCase):
         Raises:
             AssertionError: it returned something else; the text says what and what was expected.
         """
+        self._by_kernels = bool(call.profile.launches)
         wanted = f"({', '.join(names)}{',' if len(names) == 1 else ''})"
         value = call.value
         if not isinstance(value, tuple | list):
@@ -149,7 +151,16 @@ class AssignmentTestCase(unittest.TestCase):
             AssertionError: it is wrong; the text says where, by how much, and perhaps why.
             ValueError: the expected value could not tell right from wrong.
         """
-        outcome = compare(name, got, expected, dtype=dtype, rtol=rtol, floor=floor, per_row=per_row)
+        outcome = compare(
+            name,
+            got,
+            expected,
+            dtype=dtype,
+            rtol=rtol,
+            floor=floor,
+            per_row=per_row,
+            kernels=self._by_kernels,
+        )
         self.evidence.append(outcome.row)
         if outcome.failure is not None:
             raise self.failureException(outcome.failure)

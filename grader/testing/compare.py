@@ -48,6 +48,7 @@ def compare(
     rtol: float | None = None,
     floor: float = 0.0,
     per_row: bool = False,
+    kernels: bool = True,
 ) -> Comparison:
     """Compares an output with its expected value.
 
@@ -60,6 +61,7 @@ def compare(
         rtol: relative tolerance; None takes `RTOL` of the output's dtype.
         floor: an absolute error that always passes; needed if all of `expected` is zero.
         per_row: take the scale per row (last axis) instead of over the whole tensor.
+        kernels: whether kernels made it, for the hint.
 
     Raises:
         ValueError: for an expected value that could not tell right from wrong (NaN, all zero
@@ -95,7 +97,7 @@ def compare(
         bound = _bound(target, tolerance, floor, per_row)
         error = (value - target).abs()
         passed = (error <= bound) | (value == target)  # equal infinities differ by NaN
-    return _report(name, got.dtype, value, target, error, bound, passed)
+    return _report(name, got.dtype, value, target, error, bound, passed, kernels)
 
 
 def _check_expected(name: str, expected: torch.Tensor, floor: float) -> None:
@@ -152,6 +154,7 @@ def _report(
     error: torch.Tensor,
     bound: torch.Tensor,
     passed: torch.Tensor,
+    kernels: bool,
 ) -> Comparison:
     """Finds the worst element and puts the outcome into words."""
     wrong = ~passed
@@ -177,7 +180,7 @@ def _report(
     )
     if row.ok:
         return Comparison(row, None)
-    return Comparison(row, _words(row, hint(value, target, wrong)))
+    return Comparison(row, _words(row, hint(value, target, wrong, dtype, kernels)))
 
 
 def _words(row: OutputRow, advice: str | None) -> str:

@@ -5,29 +5,46 @@ A hint is given only where the pattern tells: a wrong guess costs a student more
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import torch
 
+_ABOUT_KERNELS = re.compile(r": (is the tail|does the|does each) .*\?$")
 #: How nearly constant a ratio has to be to be called a factor.
 _SAME_FACTOR = 1e-3
 #: Nobody writes shorter blocks in earnest: what begins at an edge of one does so by chance.
 _SMALLEST_BLOCK = 16
+#: Errors, relative to the whole, that rounding the operands of a sum leaves: from TF32's (a unit is
+#: 2⁻¹⁰) made small by averaging, to bfloat16's (2⁻⁷).
+_LEAST_ROUNDING, _MOST_ROUNDING = 2.0**-14, 2.0**-7
 
 
-def hint(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
+def hint(
+    got: torch.Tensor,
+    expected: torch.Tensor,
+    wrong: torch.Tensor,
+    dtype: torch.dtype = torch.float64,
+    kernels: bool = True,
+) -> str | None:
     """What the wrong elements have in common.
 
     Args:
         got: the output, float64 or integer.
         expected: the right values, of the same shape.
         wrong: which elements are off; at least one is.
+        dtype: what the output was before it was widened.
+        kernels: whether kernels made it; otherwise nothing is said of programs and masks.
 
     Returns:
         One sentence, or None if the pattern says nothing.
     """
     rules = (_never_written, _zeros, _box_of_errors, _columns, _rows, _factor)
-    return next((text for rule in rules if (text := rule(got, expected, wrong))), None)
+    found = next((text for rule in rules if (text := rule(got, expected, wrong))), None)
+    if found is None and dtype is torch.float32 and kernels:
+        return _rounded(got, expected, wrong)
+    # What follows a colon in these asks about a kernel.
+    return found if kernels or found is None else _ABOUT_KERNELS.sub("", found)
 
 
 def _never_written(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
@@ -38,8 +55,8 @@ def _never_written(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tenso
     where = _where(nan)
     place = f"{where} NaN" if where else f"{int(nan.sum()):,} elements are NaN"
     return (
-        f"{place}: new memory (torch.empty) is filled with NaN here, so either nothing was "
-        "stored there or unwritten memory was read"
+        f"{place}: new memory (torch.empty) is filled with NaN here, so nothing was stored there, "
+        "or unwritten memory was read; or it was computed, as 0/0 and −inf − (−inf) are"
     )
 
 
@@ -94,7 +111,8 @@ def _rows(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str
     """Errors confined to some rows, the others right."""
     if wrong.ndim != 2 or wrong.shape[0] < 2:
         return None
-    rows = wrong.any(1)
+    # A row of zeros may be right by chance: the first row of a causal dQ is, whatever the scale.
+    rows = wrong.any(1) | ~expected.any(1)
     span = _span(rows)
     if span is None or bool(rows.all()):
         return None
@@ -124,11 +142,29 @@ def _factor(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> s
             return f"every element is {middle:.4g} times what it should be"
     if wrong.ndim < 2 or wrong.shape[-1] < 4 or wrong.numel() == wrong.shape[-1]:
         return None
+    factors = []
     for row, mask in zip(_rows_of(ratio), _rows_of(usable), strict=True):
         values = row[mask]
         if values.numel() >= 2 and not (values.isfinite().all() and _constant(values)):
             return None
+        factors += [float(values.median())] if values.numel() else []
+    if all(abs(factor - 1) <= _SAME_FACTOR for factor in factors):
+        return None
     return "each row is off by a factor of its own: look at what is computed once per row"
+
+
+def _rounded(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:
+    """Small errors everywhere, as of operands with fewer bits than float32 has."""
+    usable = expected.isfinite() & got.isfinite()
+    if 2 * int(wrong.sum()) < wrong.numel() or not usable.all():
+        return None
+    error = float((got - expected).norm() / expected.norm())
+    if not _LEAST_ROUNDING <= error <= _MOST_ROUNDING:
+        return None
+    return (
+        f"errors of {error:.0e} of its size, all over it: are float32 operands rounded to TF32 or "
+        'to 16 bits? tl.dot takes input_precision="ieee"'
+    )
 
 
 def _constant(ratio: torch.Tensor) -> bool:

@@ -152,3 +152,40 @@ def test_says_nothing_where_the_pattern_says_nothing():
     assert advice(lambda got: got + noise) is None
     scattered = (torch.tensor([0, 2, 5]), torch.tensor([7, 50, 3]))
     assert advice(adding(scattered, 1.0)) is None
+
+
+def said(change, **about):
+    got = change(TARGET.clone())
+    return hint(got, TARGET, ~((got - TARGET).abs() < 1e-9), **about)
+
+
+def test_where_no_kernel_ran_nothing_is_asked_about_one():
+    assert said(adding(slice(4, None), 1.0)) == (
+        "rows 4…5 are wrong, all before are right: does the grid end early?"
+    )
+    assert said(adding(slice(4, None), 1.0), kernels=False) == (
+        "rows 4…5 are wrong, all before are right"
+    )
+    assert said(adding(slice(1, None), 1.0), kernels=False) == "every row but the first is wrong"
+    tail = said(adding((slice(None), slice(96, None)), 1.0), kernels=False)
+    assert tail == "columns 96…99 are wrong, columns 0…95 are right"
+
+
+def test_a_row_of_zeros_is_no_sign():
+    target = TARGET.clone()
+    target[0] = 0
+    got = target * 3
+    got[1:] += 1
+    assert hint(got, target, (got - target).abs() > 1e-9) is None
+
+
+@pytest.mark.parametrize("unit", [2.0**-10, 2.0**-7])
+def test_operands_with_too_few_bits(unit):
+    noise = torch.rand(6, 100, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    got = TARGET * (1 + unit * (noise - 0.5))
+    wrong = (got - TARGET).abs() > 1e-5
+    text = hint(got, TARGET, wrong, torch.float32)
+    assert text is not None
+    assert 'input_precision="ieee"' in text
+    assert hint(got, TARGET, wrong, torch.float16) is None
+    assert hint(got, TARGET, wrong, torch.float32, kernels=False) is None
