@@ -111,6 +111,7 @@ class TestFlashBackwardHidden(AssignmentTestCase):
         causal: bool = False,
         q_start: int = 0,
         scale: float | None = None,
+        floor: float = 1e-30,
         **blocks: int,
     ) -> None:
         """flash_backward with the O and L of a right forward, against autograd."""
@@ -126,7 +127,7 @@ class TestFlashBackwardHidden(AssignmentTestCase):
         names = ("dQ", "dK", "dV")
         expected = oracle.gradients(q, k, v, dO, causal, q_start, scale)
         for name, got, right in zip(names, self.unpack(call, *names), expected, strict=True):
-            self.assert_close(name, got, right, dtype=q.dtype, floor=1e-30)
+            self.assert_close(name, got, right, dtype=q.dtype, floor=floor)
 
     @weight(1)
     @number("4.4")
@@ -140,7 +141,8 @@ class TestFlashBackwardHidden(AssignmentTestCase):
         dO = self.randn(1, 20, dtype=torch.float64)
         self.check(q, k, v, dO, Br=16, Bc=32, causal=True, q_start=60)
         q, dO = (self.randn(17, 20, dtype=torch.float64) for _ in range(2))
-        self.check(30 * q, k, v, dO, Br=8, Bc=32, scale=0.3)
+        # Softmax is all but one-hot here, and dP − D all rounding: of numbers of 10, times 30 · q.
+        self.check(30 * q, k, v, dO, Br=8, Bc=32, scale=0.3, floor=1e-12)
 
     @weight(1)
     @number("4.5")

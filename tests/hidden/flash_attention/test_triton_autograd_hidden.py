@@ -38,7 +38,8 @@ class TestFlashAttentionHidden(AssignmentTestCase):
         )
         outputs = self.unpack(call, *names)
         for name, got, expected in zip(names, outputs, right, strict=True):
-            self.assert_close(name, got, expected, dtype=q.dtype)
+            # Of a query that sees a single key dq is 0, but for roundings of dP − delta.
+            self.assert_close(name, got, expected, dtype=q.dtype, floor=5e-6)
         return outputs
 
     @weight(2)

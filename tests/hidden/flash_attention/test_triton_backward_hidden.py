@@ -8,8 +8,11 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
+#: Where a query sees a single key, or softmax is all but one-hot, gradients vanish; what is left of
+#: dP − delta are roundings of numbers of about 10, times keys or queries.
+ROUNDING = 5e-6
 #: See the forward's test.
-LARGE_LOGITS = 1e-4
+LARGE_LOGITS = {"rtol": 2e-4, "floor": 30 * ROUNDING}
 
 
 class TestAttentionBackwardHidden(AssignmentTestCase):
@@ -22,18 +25,19 @@ class TestAttentionBackwardHidden(AssignmentTestCase):
         causal: bool = False,
         scale: float | None = None,
         rtol: float | None = None,
+        floor: float = ROUNDING,
         **blocks: int,
     ) -> Call:
         """attention_backward with o and lse of a right forward: right, and computed by kernels."""
         inputs = (q, k, v, *self.forward(q, k, v, causal, scale), do)
         name = "flash_triton:attention_backward"
         call = self.student.call(name, *inputs, causal=causal, scale=scale, **blocks)
-        dq, dk, dv = self.judge(call, inputs, causal, scale, rtol)
+        dq, dk, dv = self.judge(call, inputs, causal, scale, rtol, floor)
         self.assert_by_kernels(call, dq=dq, dk=dk, dv=dv)
         q, k, v, do = (self.like(t) for t in (q, k, v, do))
         others = (q, k, v, *self.forward(q, k, v, causal, scale), do)
         self.assert_follows(
-            call, lambda again: self.judge(again, others, causal, scale, rtol), *others
+            call, lambda again: self.judge(again, others, causal, scale, rtol, floor), *others
         )
         return call
 
@@ -56,24 +60,25 @@ class TestAttentionBackwardHidden(AssignmentTestCase):
         causal: bool,
         scale: float | None,
         rtol: float | None,
+        floor: float,
     ) -> tuple[Any, ...]:
         """dq, dk and dv, in the dtype of q, against autograd of the definition."""
         q, k, v, _, _, do = inputs
         got = self.unpack(call, "dq", "dk", "dv")
         expected = oracle.gradients(q, k, v, do, causal, scale=scale)
-        rtol = rtol or oracle.roundings(q.dtype, 6)
+        rtol = rtol or oracle.roundings(q.dtype, 8)
         for name, gradient, right in zip(("dq", "dk", "dv"), got, expected, strict=True):
-            self.assert_close(name, gradient, right, dtype=q.dtype, rtol=rtol)
+            self.assert_close(name, gradient, right, dtype=q.dtype, rtol=rtol, floor=floor)
         return got
 
     @weight(1)
     @number("10.7")
     @visibility("hidden")
     def test_scale(self):
-        """A scale of 0.7; logits × 30; float16 sums over queries that pass 65,504"""
+        """A scale of 0.3; logits × 30; float16 sums over queries that pass 65,504"""
         q, k, v, do = (self.randn(1, 1, n, 40) for n in (20, 23, 23, 20))
-        self.check(q, k, v, do, scale=0.7, Br=16, Bc=16)
-        self.check(30 * q, k, v, do, rtol=LARGE_LOGITS, Br=16, Bc=16)
+        self.check(q, k, v, do, scale=0.3, Br=16, Bc=16)
+        self.check(30 * q, k, v, do, **LARGE_LOGITS, Br=16, Bc=16)
         # dv of a key is the sum over queries of do/16 or so: 96,000 after 384 of the 576 queries.
         q, k, v = (self.randn(1, 1, n, 16, scale=0.1).half() for n in (576, 16, 16))
         do = 4000 + 400 * self.randn(1, 1, 576, 16)
@@ -100,8 +105,8 @@ class TestAttentionBackwardHidden(AssignmentTestCase):
     def test_bytes(self):
         """The budget under a causal mask, in groups, where no block fits, and with masked rows"""
         for B, H, G, Nq, Nk, d, Br, Bc, causal, dtype in (
-            (1, 4, 2, 40, 75, 20, 16, 32, True, torch.float32),
-            (2, 1, 1, 61, 30, 33, 16, 32, True, torch.bfloat16),
+            (1, 4, 2, 40, 75, 20, 16, 32, True, torch.bfloat16),
+            (2, 1, 1, 61, 30, 33, 16, 16, True, torch.float32),
         ):
             q, do = (self.randn(B, H, Nq, d, dtype=dtype) for _ in range(2))
             k, v = (self.randn(B, G, Nk, d, dtype=dtype) for _ in range(2))

@@ -8,9 +8,9 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
-#: A float32 logit of about 100 is off by 100·2⁻²⁴ before exp makes a relative error of it; and
-#: TF32, which is to be found out, is 2¹³ times as coarse as float32.
-LARGE_LOGITS = 1e-4
+#: A float32 logit of up to 300 is off by a few times 300·2⁻²⁴ before exp makes a relative error of
+#: it; and TF32, which is to be found out, is 2¹³ times as coarse as float32.
+LARGE_LOGITS = 2e-4
 
 
 class TestAttentionForwardHidden(AssignmentTestCase):
@@ -69,9 +69,9 @@ class TestAttentionForwardHidden(AssignmentTestCase):
     def test_edges(self):
         """Logits × 30; queries that see no key; one query; d = 1, 111; 16-bit sums that overflow"""
         q, k, v = (self.randn(1, 1, n, 40) for n in (33, 97, 97))
-        # The first block's logits are 190 more than those of later blocks, or 190 less.
+        # The first block's logits are 120 more than those of later blocks, or 120 less.
         q, k[..., 0] = 30 * q, 0
-        q[:, :, ::2, 0], q[:, :, 1::2, 0], k[:, :, :16, 0] = 6, -6, 200
+        q[:, :, ::2, 0], q[:, :, 1::2, 0], k[:, :, :16, 0] = 5, -5, 150
         self.check(q, k, v, rtol=LARGE_LOGITS, Br=16, Bc=16)
         for Nq, Nk, d in ((53, 20, 1), (1, 40, 111)):
             q, k, v = (self.randn(2, 1, n, d) for n in (Nq, Nk, Nk))
