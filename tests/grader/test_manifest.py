@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import manifest
+from grader import house, manifest
 from grader.house import House, HouseError
 from grader.manifest import ManifestError
 
@@ -235,3 +235,9 @@ def test_a_task_says_which_file_it_is_written_in(tree: Tree) -> None:
 def test_a_task_in_a_file_that_is_not_declared(tree: Tree) -> None:
     tree.replace('title = "Backward"', 'title = "Backward"\nfile = "mask.py"')
     assert "task '2' is written in 'mask.py', which is not among `files`" in tree.refusal()
+
+
+@pytest.mark.parametrize("module", sorted(path.name for path in house.here().root.glob("shared/*")))
+def test_no_student_file_hides_a_shared_package(tree: Tree, module: str) -> None:
+    tree.replace('"masks.py"', f'"{module}.py"')
+    assert f"would hide the module {module!r}" in tree.refusal()
