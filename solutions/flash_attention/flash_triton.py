@@ -49,6 +49,7 @@ References:
     J. Ainslie et al., "GQA", EMNLP 2023, arXiv:2305.13245: several query heads to a key head.
 """
 
+import functools
 import math
 
 import torch
@@ -212,7 +213,7 @@ def use_tma(*tensors: torch.Tensor) -> bool:
 # Blocks where none are asked for and there is no GPU to choose them for.
 DEFAULT_BLOCK = 64
 
-# (Br, Bc, warps, stages) for 16-bit elements on a GPU, by BLOCK_D. With TMA, which takes fewer
+# (Br, Bc, warps, stages) that suit an H200 in 16 bits, by BLOCK_D. With TMA, which takes fewer
 # registers, the fastest is found out by trying; without, it is the first.
 FORWARD_BLOCKS = {
     64: [(128, 64, 8, 3), (128, 64, 4, 3)],
@@ -222,44 +223,46 @@ FORWARD_BLOCKS = {
 DKDV_BLOCKS = {
     64: [(64, 64, 4, 2), (64, 64, 4, 3)],
     128: [(32, 64, 4, 3), (64, 64, 4, 2)],
-    256: [(32, 64, 8, 2)],
+    256: [(16, 64, 8, 2), (32, 64, 8, 2)],
 }
 DQ_BLOCKS = {
     64: [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 8, 3)],
     128: [(64, 64, 4, 2), (128, 64, 8, 3)],
     256: [(64, 32, 8, 2), (64, 32, 4, 2)],
 }
+# No tensor core multiplies float32 whole: threads hold a product's operands in registers.
+FLOAT32_BLOCKS = {64: [(16, 16, 8, 1)], 128: [(16, 16, 16, 1)], 256: [(16, 16, 16, 1)]}
 
 
-def tuned(kernel, blocks: dict[int, list[tuple[int, int, int, int]]]) -> dict:
-    """For each BLOCK_D the kernel with the fastest of its blocks, by d, dtype and mask."""
+@functools.cache
+def tuned(kernel, candidates: tuple[tuple[int, int, int, int], ...], doublings: int):
+    """The kernel with the fastest of some blocks, found out anew for each d, dtype and mask.
 
-    def fastest(candidates):
-        configs = [
-            triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
-            for Br, Bc, warps, stages in candidates
-        ]
-        return triton.autotune(configs, key=["d", "CAUSAL"])(kernel)
+    doublings: bits of the sequences' length; what suits short ones need not suit long ones
+    """
+    configs = [
+        triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
+        for Br, Bc, warps, stages in candidates
+    ]
+    return triton.autotune(configs, key=["d", "CAUSAL"])(kernel)
 
-    return {width: fastest(candidates) for width, candidates in blocks.items()}
 
-
-def choose(kernel, tuned_kernels: dict, Br: int | None, Bc: int | None, *fetched: torch.Tensor):
+def choose(kernel, blocks: dict, Br: int | None, Bc: int | None, *fetched: torch.Tensor):
     """(kernel to launch, its options): blocks as asked for, or else those that suit the device.
 
-    fetched: what the kernel fetches block by block
+    blocks:  one of the tables above
+    fetched: (…, N, d), what the kernel fetches block by block
     """
-    d, asked = fetched[0].shape[3], Br is not None or Bc is not None
-    if asked or not fetched[0].is_cuda:
-        blocks = {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK, "num_stages": 1}
-        return kernel, {"TMA": False, **blocks}
-    if fetched[0].dtype == torch.float32:
-        # No tensor core multiplies float32 whole: threads hold a product's operands in registers.
-        return kernel, {"TMA": False, "Br": 16, "Bc": 16, "num_warps": 16, "num_stages": 1}
-    kernel = tuned_kernels[max(tile_width(d), 64)]
-    if use_tma(*fetched):
-        return kernel, {"TMA": True}
-    return kernel.fn, {"TMA": False, **kernel.configs[0].all_kwargs()}
+    N, d = fetched[0].shape[2:]
+    if Br is not None or Bc is not None or not fetched[0].is_cuda:
+        asked = {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK}
+        return kernel, {"TMA": False, "num_stages": 1, **asked}
+    whole = fetched[0].dtype == torch.float32
+    candidates = (FLOAT32_BLOCKS if whole else blocks)[max(tile_width(d), 64)]
+    if not whole and use_tma(*fetched):
+        return tuned(kernel, tuple(candidates), N.bit_length()), {"TMA": True}
+    names = ("Br", "Bc", "num_warps", "num_stages")
+    return kernel, {"TMA": False, **dict(zip(names, candidates[0], strict=True))}
 
 
 # -------------------------------------------------------------------------------------------------
@@ -354,9 +357,6 @@ def attention_fwd_kernel(
     # END SOLUTION
 
 
-attention_fwd_tuned = tuned(attention_fwd_kernel, FORWARD_BLOCKS)
-
-
 def attention_forward(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -387,7 +387,7 @@ def attention_forward(
     o = torch.empty((B, H, Nq, d), dtype=q.dtype, device=q.device)
     lse = torch.empty((B, H, Nq), dtype=torch.float32, device=q.device)
     if o.numel() > 0:
-        kernel, options = choose(attention_fwd_kernel, attention_fwd_tuned, Br, Bc, k, v)
+        kernel, options = choose(attention_fwd_kernel, FORWARD_BLOCKS, Br, Bc, k, v)
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
             q, k, v, o, lse, *q.stride()[:3], *k.stride()[:3], *v.stride()[:3],
             H, Nq, Nk, d**-0.5 if scale is None else scale,
@@ -483,20 +483,21 @@ def attention_dkdv_kernel(
         do_head = do_ptr + b * do_stride_b + h * do_stride_h
         q_rows = open_rows(q_head, Nq, q_stride_n, d, Br, BLOCK_D, TMA)
         do_rows = open_rows(do_head, Nq, do_stride_n, d, Br, BLOCK_D, TMA)
-        row = (b * G * GROUP + h) * Nq
+        lse_head = lse_ptr + (b * G * GROUP + h) * Nq
+        delta_head = delta_ptr + (b * G * GROUP + h) * Nq
         for masked in tl.static_range(1 if CAUSAL else 0, -1, -1):
             for i in range(first if masked else below, below if masked else Nq, Br):
                 rows = i + tl.arange(0, Br)
                 q = load_rows(q_rows, i, Nq, q_stride_n, d, Br, BLOCK_D, TMA)  # (Br, BLOCK_D)
                 do = load_rows(do_rows, i, Nq, do_stride_n, d, Br, BLOCK_D, TMA)
-                dp = tl.dot(v, do.T, input_precision="ieee")  # dPᵀ (Bc, Br)
-                s = tl.dot(k, q.T, input_precision="ieee")  # Sᵀ
-                lse = tl.load(lse_ptr + row + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
+                s = tl.dot(k, q.T, input_precision="ieee")  # Sᵀ (Bc, Br)
+                lse = tl.load(lse_head + rows, mask=rows < Nq, other=0.0) * LOG2E  # (Br,)
                 p = tl.exp2(s * (scale * LOG2E) - lse[None, :])  # Pᵀ
                 if masked:
                     p = tl.where(cols[:, None] <= rows[None, :] + (Nk - Nq), p, 0.0)
                 dv = tl.dot(p.to(do.dtype), do, dv, input_precision="ieee")
-                delta = tl.load(delta_ptr + row + rows, mask=rows < Nq, other=0.0)
+                dp = tl.dot(v, do.T, input_precision="ieee")  # dPᵀ
+                delta = tl.load(delta_head + rows, mask=rows < Nq, other=0.0)
                 ds = p * (dp - delta[None, :])  # dSᵀ
                 dk = tl.dot(ds.to(q.dtype), q, dk, input_precision="ieee")
 
@@ -571,10 +572,6 @@ def attention_dq_kernel(
     # END SOLUTION
 
 
-attention_dkdv_tuned = tuned(attention_dkdv_kernel, DKDV_BLOCKS)
-attention_dq_tuned = tuned(attention_dq_kernel, DQ_BLOCKS)
-
-
 def attention_backward(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -616,12 +613,12 @@ def attention_backward(
     strides = (*q.stride()[:3], *k.stride()[:3], *v.stride()[:3], *do.stride()[:3])
     same |= {"GROUP": H // G if G else 1, "CAUSAL": causal}
     if k.numel() > 0:
-        kernel, options = choose(attention_dkdv_kernel, attention_dkdv_tuned, Br, Bc, q, do)
+        kernel, options = choose(attention_dkdv_kernel, DKDV_BLOCKS, Br, Bc, q, do)
         kernel[lambda meta: (triton.cdiv(Nk, meta["Bc"]) * B * G,)](
             q, k, v, do, lse, delta, dk, dv, *strides, G, Nq, Nk, scale, **same, **options
         )
     if q.numel() > 0:
-        kernel, options = choose(attention_dq_kernel, attention_dq_tuned, Br, Bc, k, v)
+        kernel, options = choose(attention_dq_kernel, DQ_BLOCKS, Br, Bc, k, v)
         kernel[lambda meta: (triton.cdiv(Nq, meta["Br"]) * B * H,)](
             q, k, v, do, lse, delta, dq, *strides, H, Nq, Nk, scale, **same, **options
         )

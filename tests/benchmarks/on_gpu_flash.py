@@ -26,7 +26,7 @@ from triton.testing import do_bench
 
 SOLUTION = Path(__file__).resolve().parents[2] / "solutions" / "flash_attention" / "flash_triton.py"
 
-BOUNDS = {torch.float32: 5e-5, torch.bfloat16: 5e-2, torch.float16: 6e-3}
+BOUNDS = {torch.float32: 4e-5, torch.bfloat16: 5e-2, torch.float16: 6e-3}
 SHAPES = (  # B, H, G, Nq, Nk, d
     (2, 4, 4, 512, 512, 64),
     (1, 4, 2, 1025, 1025, 128),
@@ -64,11 +64,15 @@ def exact(
 
 
 def error(actual: torch.Tensor, expected: torch.Tensor) -> float:
-    """Largest difference, relative to the element and at least to the root mean square of all."""
+    """Largest difference, as a share of the element and the root mean square of its row, or of all.
+
+    Rows differ in size: under a causal mask the first see few keys, which average little out.
+    """
     if not expected.numel():
         return 0.0
     same = actual.double() == expected  # −∞ where it is to be
-    floor = expected.where(expected.isfinite(), 0).square().mean().sqrt().clamp(min=1e-3)
+    squares = expected.where(expected.isfinite(), 0).square()
+    floor = squares.mean(-1, keepdim=True).clamp(min=squares.mean()).sqrt().clamp(min=1e-3)
     difference = (actual.double() - expected).abs() / (expected.abs() + floor)
     return float(difference.where(~same, 0).max())
 
