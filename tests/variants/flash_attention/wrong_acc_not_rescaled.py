@@ -49,6 +49,7 @@ def forward_kernel(
         p = tl.exp(s - base[:, None])
         alpha = tl.exp(m - base)
         l = l * alpha + tl.sum(p, axis=1)  # noqa: E741
+        # wrong: acc has the old m for its base
         acc += tl.dot(p.to(v.dtype), v, input_precision="ieee")
         m = m_new
 

@@ -33,6 +33,7 @@ def forward_kernel(
     )  # (Br, WIDTH)
     rows, dims = start + tl.arange(0, Br), tl.arange(0, WIDTH)
     last = rows if CAUSAL else rows * 0 + Nk - 1  # (Br,) the last key that a query sees
+    # wrong: Nk − Nq keys lie before query 0
     end = tl.minimum(start + Br, Nk) if CAUSAL else Nk
 
     m = tl.full((Br,), float("-inf"), tl.float32)

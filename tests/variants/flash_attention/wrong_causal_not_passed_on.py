@@ -12,7 +12,7 @@ class FlashAttention(torch.autograd.Function):
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
         o, lse = attention_forward(q, k, v, causal, scale)
         ctx.save_for_backward(q, k, v, o, lse)
-        ctx.options = False, scale
+        ctx.options = False, scale  # wrong: causal
         return o
 
     @staticmethod

@@ -19,5 +19,6 @@ class FlashAttention(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, do):
         q, k, v, o, lse = ctx.saved_tensors
+        # wrong: the kernels want a last stride of 1
         dq, dk, dv = attention_backward(q, k, v, o, lse, do, *ctx.options)
         return dq, dk, dv, None, None

@@ -51,6 +51,7 @@ def keys_kernel(
 
     dk = tl.zeros((Bc, WIDTH), tl.float32)
     dv = tl.zeros((Bc, WIDTH), tl.float32)
+    # wrong: up to (g + 1) · GROUP
     for h in range(g * GROUP, g * GROUP + 1):
         for i in range(first, Nq, Br):
             rows = i + tl.arange(0, Br)

@@ -24,6 +24,7 @@ def flash_bwd(
     D = (dO * O).sum(axis=1)  # (Nq,)
     io = IO(read=dO.size + O.size, write=D.size)
     dQ, dK, dV = np.zeros((Nq, d)), np.zeros((Nk, d)), np.zeros((Nk, d))
+    # wrong: nothing is charged for these zeros
     # A row without a visible key has L = −inf, and its scores are −inf as well: exp(−inf − 0) = 0.
     base = np.where(np.isneginf(L), 0, L)
 

@@ -56,6 +56,7 @@ def forward_kernel(
     o = acc / tl.where(l == 0.0, 1.0, l)[:, None]
     mask = (rows < Nq)[:, None] & (dims < d)[None, :]
     tl.store(o_ptr + (head * Nq + rows[:, None]) * d + dims[None, :], o, mask=mask)
+    # wrong: lse is a natural logarithm
     tl.store(lse_ptr + head * Nq + rows, m * LOG2E + tl.log2(l), mask=rows < Nq)
 
 

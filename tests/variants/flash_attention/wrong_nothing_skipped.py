@@ -39,7 +39,7 @@ def forward_kernel(
     m = tl.full((Br,), float("-inf"), tl.float32)
     l = tl.zeros((Br,), tl.float32)  # noqa: E741
     acc = tl.zeros((Br, WIDTH), tl.float32)
-    for j in range(0, Nk, Bc):
+    for j in range(0, Nk, Bc):  # wrong: some that nothing is seen of
         k = rows_of(k_ptr + b * k_stride_b + g * k_stride_h, j, Nk, k_stride_n, d, Bc, WIDTH)
         v = rows_of(v_ptr + b * v_stride_b + g * v_stride_h, j, Nk, v_stride_n, d, Bc, WIDTH)
         s = tl.dot(q, k.T, input_precision="ieee") * scale  # (Br, Bc)

