@@ -6,13 +6,21 @@ checkout they are run; elsewhere these tests are skipped and say so.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
+from comm_sim import NVLINK4, Comm, switch, t_formula
+from hw_specs import H100
+from llm_math import LLAMA3_8B
+from transformer_lab import TINY, KVCache, forward, init_params
 
 HOUSE = Path(__file__).resolve().parents[2]
 REFERENCE = HOUSE.parent / "shared" / "reference"
@@ -188,3 +196,72 @@ class TestFlashForward:
         # What the paper measured is quoted.
         assert [row[1:3] for row in measured] == [["66.6", "40.3 GB"], ["75.2", "4.4 GB"]]
         assert [quantity(row[5]) for row in measured] == [0.0417, 0.0073]
+
+
+@pytest.fixture(scope="module")
+def shard_lab() -> Iterator[ModuleType]:
+    document = REFERENCE / "shard_lab.py"
+    if not document.exists():
+        pytest.skip("the reference document shard_lab.py is not beside this checkout")
+    spec = importlib.util.spec_from_file_location("reference_shard_lab", document)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    path = list(sys.path)  # the document puts folders of its course in front
+    spec.loader.exec_module(module)
+    yield module
+    sys.path[:] = path
+
+
+class TestShardLab:
+    """`shard_lab.py`: its self-test, and what that leaves out: caches, tied heads, costs."""
+
+    TOKENS = np.random.default_rng(7).integers(0, TINY.vocab, size=(2, 9))
+
+    def test_its_self_test_passes(self) -> None:
+        assert "1/2/4/8" in run("shard_lab.py", "shared")
+
+    @pytest.mark.parametrize("n", [1, 2, 4, 8])
+    def test_a_forward_has_two_all_reduces_a_layer(self, shard_lab: ModuleType, n: int) -> None:
+        params = init_params(TINY, seed=5)
+        comm = shard_lab.make_comm(n)
+        shards = shard_lab.shard_params_tp(params, TINY, n)
+        logits = shard_lab.tp_forward(shards, TINY, self.TOKENS, comm)
+        assert np.max(np.abs(logits - forward(params, TINY, self.TOKENS))) < 1e-12
+        assert comm.get_comm_counts() == {
+            "all_reduce": 2 * TINY.n_layers,
+            "all_gather_into_tensor": 1,
+        }
+        sums, logits_bytes = 8 * 2 * 9 * TINY.d_model, 8 * 2 * 9 * TINY.vocab
+        assert comm.time == pytest.approx(
+            2 * TINY.n_layers * t_formula("ring", n, sums, NVLINK4.alpha, NVLINK4.bw)
+            + t_formula("all_gather", n, logits_bytes, NVLINK4.alpha, NVLINK4.bw)
+        )
+
+    @pytest.mark.parametrize("n", [1, 2, 4, 8])
+    def test_it_decodes_with_a_cache_a_device(self, shard_lab: ModuleType, n: int) -> None:
+        params = init_params(TINY, seed=6, tied=True)
+        shards = shard_lab.shard_params_tp(params, TINY, n)
+        caches = shard_lab.tp_caches(TINY, shards, batch=2)
+        logits = [
+            shard_lab.tp_forward(shards, TINY, tokens, Comm(switch(n, NVLINK4)), caches)
+            for tokens in (self.TOKENS[:, :6], self.TOKENS[:, 6:7], self.TOKENS[:, 7:])
+        ]
+        whole = forward(params, TINY, self.TOKENS)
+        assert np.max(np.abs(np.concatenate(logits, axis=1) - whole)) < 1e-12
+        # At n = 8 each of four KV heads is kept twice.
+        copies = max(1, n // TINY.n_kv_heads)
+        assert sum(cache.nbytes for cache in caches) == copies * KVCache(TINY, batch=2).nbytes
+
+    @pytest.mark.parametrize("n", [1, 2, 8, 16])
+    def test_a_decode_step_of_llama_8b(self, shard_lab: ModuleType, n: int) -> None:
+        batch, ctx = 16, 4096
+        step = shard_lab.tp_decode_step(LLAMA3_8B, H100, NVLINK4, n, batch, ctx)
+        kv = 131_072 * max(1, n / 8) / n
+        operations = 2 * 7_504_658_432 + 4 * 32 * 128 * 32 * ctx
+        messages = 0 if n == 1 else 64 * (2 * (n - 1) * (1.9e-6 + batch * 8192 / n / 450e9))
+        assert step["kv_per_chip_per_token"] == kv
+        assert step["n_allreduce"] == 64
+        assert step["t_math"] == pytest.approx(batch * operations / n / 989e12)
+        assert step["t_mem"] == pytest.approx((2 * 7_504_658_432 / n + batch * ctx * kv) / 3.35e12)
+        assert step["t_comm"] == pytest.approx(messages)
+        assert step["t_step"] == pytest.approx(step["t_mem"] + messages)  # memory is the bound
