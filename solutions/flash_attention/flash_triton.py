@@ -189,11 +189,11 @@ def tile_width(d: int) -> int:
     return max(triton.next_power_of_2(d), 16)
 
 
-TMA_ROWS = 1024  # shorter sequences are fetched by the threads themselves
+TMA_ROWS = 512  # shorter sequences are fetched by the threads themselves
 
 
 def use_tma(*tensors: torch.Tensor) -> bool:
-    """True if the copy engine of Hopper and later GPUs can fetch tiles of all tensors, and gains.
+    """True if the copy engine of Hopper and later GPUs can fetch tiles of all of these tensors.
 
     It wants addresses and strides in multiples of 16 bytes. Each program has to describe its
     tensors to the engine first, which in short sequences takes longer than is saved. What is saved
@@ -215,8 +215,8 @@ def use_tma(*tensors: torch.Tensor) -> bool:
 # Blocks where none are asked for and there is no GPU to choose them for.
 DEFAULT_BLOCK = 64
 
-# (Br, Bc, warps, stages) that suit an H200 in 16 bits, by BLOCK_D. With TMA, which takes fewer
-# registers, the fastest is found out by trying; without, it is the first.
+# (Br, Bc, warps, stages) that suit an H200 in 16 bits, by BLOCK_D. All fit the registers with TMA,
+# which takes fewer; the first does without it, too.
 FORWARD_BLOCKS = {
     64: [(128, 64, 8, 3), (128, 64, 4, 3)],
     128: [(64, 64, 4, 3), (128, 64, 4, 2), (128, 64, 8, 3)],
@@ -237,14 +237,16 @@ FLOAT32_BLOCKS = {64: [(16, 16, 8, 1)], 128: [(16, 16, 16, 1)], 256: [(16, 16, 1
 
 
 @functools.cache
-def tuned(kernel, candidates: tuple[tuple[int, int, int, int], ...], doublings: int):
+def tuned(kernel, candidates: tuple[tuple[int, int, int, int], ...], *sizes: int):
     """The kernel with the fastest of some blocks, found out anew for each d, dtype and mask.
 
-    doublings: bits of the sequences' length; what suits short ones need not suit long ones
+    sizes: bits of how long and how many the sequences are: what suits few short ones, which leave
+           multiprocessors idle, need not suit many, or long ones
     """
+    tries = [*((True, *candidate) for candidate in candidates), (False, *candidates[0])]
     configs = [
-        triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
-        for Br, Bc, warps, stages in candidates
+        triton.Config({"TMA": tma, "Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
+        for tma, Br, Bc, warps, stages in tries
     ]
     return triton.autotune(configs, key=["d", "CAUSAL"])(kernel)
 
@@ -262,7 +264,8 @@ def choose(kernel, blocks: dict, Br: int | None, Bc: int | None, *fetched: torch
     float32 = fetched[0].dtype == torch.float32
     candidates = (FLOAT32_BLOCKS if float32 else blocks)[max(tile_width(d), 64)]
     if not float32 and use_tma(*fetched):
-        return tuned(kernel, tuple(candidates), N.bit_length()), {"TMA": True}
+        sizes = N.bit_length(), fetched[0].numel().bit_length()
+        return tuned(kernel, tuple(candidates), *sizes), {}
     names = ("Br", "Bc", "num_warps", "num_stages")
     return kernel, {"TMA": False, **dict(zip(names, candidates[0], strict=True))}
 

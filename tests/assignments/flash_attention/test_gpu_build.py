@@ -75,7 +75,7 @@ def spilled(built, folder: Path) -> int:
 
 
 def cases():
-    """Every choice that a GPU is offered, and what it gets where nothing can be fetched by TMA."""
+    """Every choice that a GPU is offered."""
     for name, (_, blocks) in KERNELS.items():
         for width, candidates in blocks.items():
             for candidate in candidates:
