@@ -7,8 +7,10 @@ of the call. What the kernels compute follows; what was computed elsewhere does 
 
 What an argument was is found by its contents: whole tensors first, then runs of elements (a slice,
 a row, several tensors joined), then single numbers; among inputs first, then among what launches
-have stored, the last first. Where contents fit several inputs nothing can be said, and nothing is.
-That is up to the test, not to the submission: see `substitute`.
+have stored, the last first. Contents may fit several inputs, by chance (16-bit numbers often do) or
+because a submission looked for such numbers. Then whoever asks has to say which input it was, and
+had better try all: see `guess`. Mostly it does not matter, as `substitute` makes equal numbers of
+equal ones; it does where an input is not chosen freely, such as the o of a backward pass.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _FACTORS = (0xBF58476D1CE4E5B9 - (1 << 64), 0x94D049BB133111EB - (1 << 64))
 
 
 class Unclear(Exception):
-    """It cannot be told which input numbers were: they fit several."""
+    """It cannot be told which input numbers were: they fit several, and no guess was given."""
 
 
 def substitute(flat: torch.Tensor, seed: int) -> torch.Tensor:
@@ -49,24 +51,33 @@ def substitute(flat: torch.Tensor, seed: int) -> torch.Tensor:
 
 @dataclass
 class _Pair:
-    """Elements as they were in the call, and what stands for them in the replay; flat."""
+    """Elements as they were in the call, and what stands for them in the replay; flat.
+
+    Attributes:
+        old: as they were.
+        new: what stands for them.
+        source: the position of the input that they are, None if a launch has stored them.
+        raw: the bytes of `old`.
+    """
 
     old: torch.Tensor
     new: torch.Tensor
-    is_input: bool
+    source: int | None
     raw: bytes = field(init=False)
 
     def __post_init__(self) -> None:
         self.raw = bits(self.old).numpy().tobytes()
 
 
-def replay(trace: Trace, inputs: Any, outputs: Any) -> Any:
+def replay(trace: Trace, inputs: Any, outputs: Any, guess: int | None = None) -> Any:
     """What a call would have returned had its launches been executed on other inputs.
 
     Args:
         trace: of the call.
         inputs: as the call's own, with other tensors of the same shapes, strides and dtypes.
         outputs: what the call returned: tensors in nested tuples and lists.
+        guess: the position among the inputs of the one that numbers are taken for where they fit
+            several.
 
     Returns:
         The same with other tensors. Numbers in them that came from no kernel are as they were.
@@ -76,19 +87,20 @@ def replay(trace: Trace, inputs: Any, outputs: Any) -> Any:
         KernelError: a launch fails on these inputs.
         ValueError: the inputs do not correspond to those of the call.
     """
-    return _Replay(trace, inputs).value(outputs)
+    return _Replay(trace, inputs, guess).value(outputs)
 
 
 class _Replay:
-    def __init__(self, trace: Trace, inputs: Any) -> None:
+    def __init__(self, trace: Trace, inputs: Any, guess: int | None) -> None:
         self._trace = trace
+        self._guess = guess
         self._pairs: list[_Pair] = []
         self._left: dict[tuple[int, int], torch.Tensor] = {}
         others = [leaf for leaf in leaves_of(inputs) if isinstance(leaf, torch.Tensor)]
         if [_layout(tensor) for tensor in others] != [_layout(tensor) for tensor in trace.inputs]:
             raise ValueError("the inputs of a replay have to be laid out as those of the call")
-        for old, new in zip(trace.inputs, others, strict=True):
-            self._learn(old, new, is_input=True)
+        for position, (old, new) in enumerate(zip(trace.inputs, others, strict=True)):
+            self._learn(old, new, position)
         device = mini_triton.LocalDevice(show=lambda line: None)  # it was printed the first time
         for index, step in enumerate(trace.steps):
             self._run(device, index, step)
@@ -105,20 +117,19 @@ class _Replay:
         )
         for position in positions:
             if step.moved(position).stored:
-                self._learn(step.left(position), args[position], is_input=False)
+                self._learn(step.left(position), args[position], None)
                 self._left[index, position] = args[position]
 
-    def _learn(self, old: torch.Tensor, new: Any, *, is_input: bool) -> None:
+    def _learn(self, old: torch.Tensor, new: Any, source: int | None) -> None:
         """Notes what became of a tensor: of all it reaches, and of its elements in either order."""
         pairs = [(reach(old), reach(new))]
         if old.numel() and not old.is_contiguous():
             pairs.append((old.reshape(-1), new.reshape(-1)))
         if old.ndim == 2:
             pairs.append((old.t().reshape(-1), new.t().reshape(-1)))
-        known = [_Pair(before.clone(), after.clone(), is_input) for before, after in pairs]
-        place = sum(
-            pair.is_input for pair in self._pairs
-        )  # behind the inputs: the last comes first
+        known = [_Pair(before.clone(), after.clone(), source) for before, after in pairs]
+        # Behind the inputs, and before what was stored earlier: the last comes first.
+        place = sum(pair.source is not None for pair in self._pairs)
         self._pairs[place:place] = known
 
     # ---------------------------------------------------------------- outputs
@@ -153,7 +164,7 @@ class _Replay:
             return flat
         raw = bits(flat).numpy().tobytes()
         fits = [p for p in self._pairs if p.old.dtype is flat.dtype and p.raw == raw]
-        return _first([(pair.is_input, pair.new) for pair in fits])
+        return self._first([(pair.source, pair.new) for pair in fits])
 
     def _parts(self, tensor: torch.Tensor) -> torch.Tensor:
         """What became of a tensor put together from parts of others: by its runs, flat."""
@@ -167,8 +178,9 @@ class _Replay:
     def _row(self, row: torch.Tensor) -> torch.Tensor:
         if not _holds_numbers(row).any():
             return row
-        run = self._run_of(row)
-        return self._singly(row) if run is None else run
+        used = 1 + int(row.nonzero().max())  # behind that it is padded, or happens to be 0
+        run = self._run_of(row[:used])
+        return self._singly(row) if run is None else torch.cat([run, row[used:]])
 
     def _run_of(self, flat: torch.Tensor) -> torch.Tensor | None:
         """What became of a run of elements that stand side by side in a known tensor."""
@@ -176,8 +188,8 @@ class _Replay:
         fits = []
         for pair in self._pairs:
             if pair.old.dtype is flat.dtype and (at := _aligned(pair.raw, raw, size)) is not None:
-                fits.append((pair.is_input, pair.new[at : at + len(flat)]))
-        return _first(fits)
+                fits.append((pair.source, pair.new[at : at + len(flat)]))
+        return self._first(fits)
 
     def _joined(self, flat: torch.Tensor) -> torch.Tensor | None:
         """What became of several entire tensors, one behind the other."""
@@ -198,29 +210,35 @@ class _Replay:
         if flat.is_complex():
             return result
         values, moves = flat.double(), left.clone()
+        fits = []
         for pair in self._pairs:
             if pair.old.dtype is not flat.dtype or not pair.old.numel():
                 continue
             old, order = pair.old.double().sort()
             place = torch.searchsorted(old, values).clamp(max=len(old) - 1)
-            new, hit = pair.new[order][place], moves & (old[place] == values)
-            if pair.is_input and (hit & ~left & (new != result)).any():
+            fits.append((pair.source, pair.new[order][place], moves & (old[place] == values)))
+        if self._guess is not None:
+            # The input that most of the numbers stand in is most likely where they are from.
+            fits.sort(key=lambda fit: (fit[0] is None, -int(fit[2].sum()), fit[0] != self._guess))
+        for source, new, hit in fits:
+            if source is not None and self._guess is None and (hit & ~left & (new != result)).any():
                 raise Unclear
             result = torch.where(hit & left, new, result)
             left &= ~hit
         return result
 
+    def _first(self, fits: list[tuple[int | None, torch.Tensor]]) -> torch.Tensor | None:
+        """The first place that fits, if any does: (which input it is, what it holds now).
 
-def _first(fits: list[tuple[bool, torch.Tensor]]) -> torch.Tensor | None:
-    """The first place that fits, if any does: (whether it is an input, what it holds now).
-
-    Raises:
-        Unclear: several inputs fit, which hold different numbers now.
-    """
-    inputs = [new for is_input, new in fits if is_input]
-    if any(not torch.equal(bits(inputs[0]), bits(other)) for other in inputs[1:]):
-        raise Unclear
-    return fits[0][1] if fits else None
+        Raises:
+            Unclear: several inputs fit, which hold different numbers now.
+        """
+        inputs = [new for source, new in fits if source is not None]
+        if any(not torch.equal(bits(inputs[0]), bits(other)) for other in inputs[1:]):
+            if self._guess is None:
+                raise Unclear
+            fits = sorted(fits, key=lambda fit: (fit[0] is None, fit[0] != self._guess))
+        return fits[0][1] if fits else None
 
 
 def _aligned(raw: bytes, part: bytes, size: int) -> int | None:

@@ -1,12 +1,14 @@
-"""What a submission for `rmsnorm` may try, graded by the real judge, with the verdict of each.
+"""What a submission may try, graded by the real judge, with the verdict of each.
 
-A file in rmsnorm/ holds the definitions in which it differs from the solution, as a variant does,
-and in its docstring what it tries, and
+A file in a folder named after an assignment holds the definitions in which it differs from the
+solution, as a variant does (see `grader.authoring.overlay`), and in its docstring what it tries,
+and
 
     test: 1.2            which test it is tried on
     verdict: failed      what the judge must make of it
     says: y was stored   what the message must say, if that matters
     seconds: 2           another time limit
+    file: flash_lab.py   which file it replaces definitions of, where several have them
 
 `honest_*` files are the controls: the same shape of program, without the cheat. Attacks on the
 harness and the machine that need no assignment are in tests/grader/judge/test_attacks.py.
@@ -18,15 +20,13 @@ from pathlib import Path
 
 import pytest
 
-from grader import house as houses
 from grader import manifest
-from grader.authoring.splice import overlay
+from grader.authoring import overlay
 from grader.judge import landlock
 from grader.judge.supervisor import Judge
 
-FOLDER = Path(__file__).parent / "rmsnorm"
-ATTACKS = sorted(FOLDER.glob("*.py"))
-ASSIGNMENT = manifest.load("rmsnorm")
+FOLDER = Path(__file__).parent
+ATTACKS = sorted(FOLDER.glob("*/*.py"))
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +40,21 @@ def result(judge, tmp_path):
     """`result(path, number)`: what becomes of one test if an attack is handed in."""
 
     def run(path, number, **limits):
-        solution = houses.solution("rmsnorm") / "rmsnorm.py"
-        text = overlay(solution.read_text(), path.read_text(), solution.name, path.name)
-        (tmp_path / "rmsnorm.py").write_text(text)
-        report = judge.grade_path(only_test(number, **limits), tmp_path)
+        assignment = manifest.load(path.parent.name)
+        attack = overlay.Variant(path.stem, path, path.stem, (), field(path, "file"))
+        overlay.write(assignment, attack, tmp_path)
+        report = judge.grade_path(only_test(assignment, number, **limits), tmp_path)
         (found,) = report.tests
         return found
 
     return run
 
 
-def only_test(number, **limits):
+def only_test(assignment, number, **limits):
     """The assignment with one test."""
-    (test,) = [test for test in ASSIGNMENT.tests() if test.number == number]
-    test = test.model_copy(update=limits)
-    task = ASSIGNMENT.task_of(test).model_copy(update={"tests": [test]})
-    return ASSIGNMENT.model_copy(update={"tasks": [task]})
+    test = assignment.test(number).model_copy(update=limits)
+    task = assignment.task_of(test).model_copy(update={"tests": [test]})
+    return assignment.model_copy(update={"tasks": [task]})
 
 
 def field(path, name):
@@ -64,7 +63,7 @@ def field(path, name):
     return found[1] if found else None
 
 
-@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ATTACKS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_verdict(result, path):
     seconds = field(path, "seconds")
     limits = {"time_limit": float(seconds)} if seconds else {}
@@ -85,7 +84,7 @@ def test_no_results_were_rewritten(result):
     try:
         target.write_text("{}")
         target.chmod(0o600)
-        assert result(FOLDER / "rewrites_results.py", "1.2").points == 0
+        assert result(FOLDER / "rmsnorm" / "rewrites_results.py", "1.2").points == 0
         assert target.read_text() == "{}"
     finally:
         target.unlink(missing_ok=True)

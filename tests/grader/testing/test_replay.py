@@ -86,6 +86,25 @@ def test_between_two_inputs_nothing_is_guessed():
         replay(trace, (same, other), torch.tensor([1.5, 2.5]))
 
 
+def test_between_two_inputs_whoever_asks_may_guess():
+    trace = Trace((torch.tensor([1.5, 2.5, 3.5]), torch.tensor([1.5, 2.5, 4.5])))
+    inputs = (torch.tensor([5.0, 6.0, 7.0]), torch.tensor([8.0, 9.0, 10.0]))
+    for fits_both in ([1.5], [1.5, 2.5], [2.5, 1.5]):
+        for guess, numbers in enumerate(({1.5: 5.0, 2.5: 6.0}, {1.5: 8.0, 2.5: 9.0})):
+            found = replay(trace, inputs, torch.tensor(fits_both), guess)
+            assert found.tolist() == [numbers[number] for number in fits_both]
+    for guess in (0, 1):  # only one has them all
+        assert replay(trace, inputs, torch.tensor([2.5, 4.5, 1.5]), guess).tolist() == [9, 10, 8]
+
+
+def test_padded_rows_are_found_as_rows():
+    rows, twice = torch.tensor([[1.5, 2.5], [3.5, 4.5]]), torch.tensor([[2.5, 3.5], [7.0, 7.0]])
+    trace = Trace((rows, twice))
+    padded = torch.nn.functional.pad(rows, (0, 2))
+    found = replay(trace, (10 * rows, 100 * twice), padded)
+    assert torch.equal(found, 10 * padded)
+
+
 def test_inputs_have_to_be_laid_out_as_the_calls():
     trace = Trace((torch.randn(3, 4),))
     with pytest.raises(ValueError, match="laid out as those of the call"):
