@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import llm_math
 import numpy as np
 import pytest
+import torch
 from llm_math import (
     DEEPSEEK_V2,
     DEEPSEEK_V3,
@@ -23,11 +24,30 @@ from llm_math import (
     ModelConfig,
     MoE,
 )
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 from transformer_lab import TINY, init_params
+
+from tests.transformer_lab.torch_model import torch_model
 
 
 def named(models):
     return [pytest.param(*row, id=row[0].name) for row in models]
+
+
+def of_tiny(tied=False):
+    """The sizes of transformer_lab's TINY."""
+    return ModelConfig(
+        name="tiny",
+        n_layers=TINY.n_layers,
+        d_model=TINY.d_model,
+        n_heads=TINY.n_heads,
+        n_kv_heads=TINY.n_kv_heads,
+        d_head=TINY.d_head,
+        d_ff=TINY.d_ff,
+        vocab=TINY.vocab,
+        tied=tied,
+    )
 
 
 class TestPublished:
@@ -122,6 +142,15 @@ class TestLlama8B:
         head = 2 * layer.d_model * layer.vocab
         assert T * (layer.flops_per_token(T) - head) == pytest.approx(962.07e9, rel=5e-6)
 
+    def test_operations_of_a_model_are_those_that_torch_counts(self):
+        """Attention as two products of matrices computes masked positions, too: T for each."""
+        T = 7
+        model, sizes = torch_model(init_params(TINY), TINY), of_tiny()
+        counter = FlopCounterMode(display=False)
+        with counter, torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
+            model(torch.zeros((1, T), dtype=torch.int64))
+        assert counter.get_total_flops() == T * sizes.flops_per_token(T)
+
     def test_operations_grow_with_the_context(self):
         assert LLAMA3_8B.flops_per_token(0) == 2 * LLAMA3_8B.matmul_params()
         # q·k and weight·v: 2 operations each for each of 128 elements of 32 heads in 32 layers.
@@ -131,17 +160,7 @@ class TestLlama8B:
 class TestFormulas:
     @pytest.mark.parametrize("tied", [False, True])
     def test_they_count_the_parameters_that_transformer_lab_makes(self, tied):
-        model = ModelConfig(
-            name="tiny",
-            n_layers=TINY.n_layers,
-            d_model=TINY.d_model,
-            n_heads=TINY.n_heads,
-            n_kv_heads=TINY.n_kv_heads,
-            d_head=TINY.d_head,
-            d_ff=TINY.d_ff,
-            vocab=TINY.vocab,
-            tied=tied,
-        )
+        model = of_tiny(tied)
         params = init_params(TINY, tied=tied)
         arrays = [value for value in params.values() if isinstance(value, np.ndarray)]
         in_layers = [value for layer in params["layers"] for value in layer.values()]
@@ -176,6 +195,11 @@ class TestFormulas:
         ]
         attention = sum(rows * columns for rows, columns in matrices)
         assert DEEPSEEK_V3.layer_matmul_params(0) == attention + 3 * d * 18_432
+
+    def test_deepseeks_vectors(self):
+        """Two norms a layer and those of both latents, the last norm, biases of the routers."""
+        vectors = DEEPSEEK_V3.params() - DEEPSEEK_V3.matmul_params() - 7168 * 129_280
+        assert vectors == 61 * (2 * 7168 + 1536 + 512) + 7168 + 58 * 256
 
     def test_latent_attention_reads_what_it_stores(self):
         """Scores over 512 + 64 elements, sums over 512, for each of 128 heads."""
