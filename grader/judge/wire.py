@@ -34,6 +34,9 @@ MAX_AXES = 16
 MAX_DEPTH = 20
 _LONGEST_NAME = 60
 
+#: An escape in JSON of half of a surrogate pair. Alone it is no character.
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 _LENGTH = struct.Struct("<Q")
 _KEY = "bytewise"
 #: Storages are cut at multiples of this many bytes, so that every dtype's offsets stay whole.
@@ -190,7 +193,8 @@ class Encoder:
         if kind is torch.Tensor and _travels(value):
             return ["tensor", self._view(value)]
         if kind is numpy.ndarray and str(value.dtype) in _DTYPES:
-            return ["array", self._view(torch.from_numpy(numpy.ascontiguousarray(value)))]
+            # A copy, as torch shares no memory with arrays that are read-only or run backwards.
+            return ["array", self._view(torch.from_numpy(numpy.array(value, order="C")))]
         if isinstance(value, numpy.generic) and str(value.dtype) in _DTYPES:
             return self.value(value.item(), depth)
         if kind in (tuple, list):
@@ -283,7 +287,7 @@ def unpack(blob: bytes) -> Message:
     try:
         parts = dict(safetensors.deserialize(blob))
         outer = json.loads(blob[8 : 8 + _LENGTH.unpack_from(blob)[0]])
-        header = json.loads(outer["__metadata__"][_KEY])
+        header = _text_header(outer["__metadata__"][_KEY])
     except (safetensors.SafetensorError, ValueError, LookupError, TypeError, RecursionError) as bad:
         raise ProtocolError(f"a frame cannot be read: {type(bad).__name__}") from bad
     if not isinstance(header, dict):
@@ -295,6 +299,14 @@ def unpack(blob: bytes) -> Message:
             raise ProtocolError("a frame's storages are not plain bytes")
         storages.append(_bytes_tensor(part["data"]))
     return Message(header, storages)
+
+
+def _text_header(text: str) -> Any:
+    """What JSON says; whatever in it is no text, and could not be printed or reported, as `?`."""
+    header = json.loads(text)
+    if _SURROGATE.search(text):
+        header = json.loads(json.dumps(header, ensure_ascii=False).encode(errors="replace"))
+    return header
 
 
 def _bytes_tensor(data: bytearray) -> torch.Tensor:

@@ -19,7 +19,7 @@ import torch
 
 from grader.judge import wire
 from grader.testing.problems import Misuse, StudentProblem
-from grader.testing.running import detached, run_call, run_gradients
+from grader.testing.running import filled_in, run_call, run_gradients
 from grader.testing.submitted import SubmittedCode
 
 #: The simulator's errors by name, to raise here what the judge's device raised there.
@@ -117,15 +117,12 @@ def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
             key: request.value(value) for key, value in request.header.get("kwargs", {}).items()
         }
         value = _run(code, request, kwargs)
+        filled = filled_in(code, name, kwargs)
         encoder = wire.Encoder()
         header = {
             "op": "returned",
             "value": encoder.value(value),
-            "filled": {
-                key: encoder.value(detached(item))
-                for key, item in kwargs.items()
-                if type(item) is dict
-            },
+            "filled": {key: encoder.value(item) for key, item in filled.items()},
         }
         encoder.seal()
         return wire.pack(header, encoder.storages)

@@ -23,7 +23,7 @@ from grader.testing.record import Record
 from grader.testing.replay import Unclear, replay, substitute
 from grader.testing.running import describe
 from grader.testing.student import Call, Student
-from grader.testing.trace import reach
+from grader.testing.trace import leaves_of, reach
 from grader.testing.traffic import Direction, check_traffic, no_kernel
 
 
@@ -40,10 +40,19 @@ def _wanted(kind: type) -> str:
     """A type for "not a …": as students know it."""
     known = {
         torch.Tensor: "a torch.Tensor",
-        numpy.ndarray: "a numpy.ndarray",
+        numpy.ndarray: "a numpy.ndarray of numbers",
         Record: "a dataclass",
     }
     return known.get(kind, f"a {kind.__name__}")
+
+
+def _as_tensor(array: numpy.ndarray) -> torch.Tensor | None:
+    """None for an array of objects or texts, or of another byte order: torch has none of these."""
+    try:
+        # A copy, as torch shares no memory with arrays that are read-only or run backwards.
+        return torch.from_numpy(numpy.array(array, order="C"))
+    except (TypeError, ValueError):
+        return None
 
 
 test_seed.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test
@@ -125,12 +134,23 @@ class AssignmentTestCase(unittest.TestCase):
         if len(value) != len(names):
             self.fail(f"{call.name} returned {len(value)} values; {wanted} was expected")
         kinds = kinds or [torch.Tensor] * len(names)
+        outputs = []
         for name, item, kind in zip(names, value, kinds, strict=True):
-            if type(item) is not kind:
+            output = _as_tensor(item) if type(item) is numpy.ndarray else item
+            if type(item) is not kind or output is None:
                 self.fail(f"{call.name} returned {describe(item)} for {name}, not {_wanted(kind)}")
-        return tuple(
-            torch.from_numpy(item) if isinstance(item, numpy.ndarray) else item for item in value
-        )
+            outputs.append(output)
+        return tuple(outputs)
+
+    def assertEqual(self, first: Any, second: Any, msg: Any = None) -> None:
+        """As of unittest, but a tensor or array that `first` holds for a number is a failure.
+
+        Of several elements it would be neither equal nor unequal to one, which is an error.
+        """
+        for leaf in leaves_of(first):
+            if isinstance(leaf, torch.Tensor | numpy.ndarray) and leaf.shape:
+                self.fail(f"{msg or 'a value'}: {describe(leaf)} stands where a number should")
+        super().assertEqual(first, second, msg)  # noqa: PT009
 
     def assert_close(
         self,

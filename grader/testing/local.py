@@ -11,7 +11,7 @@ from typing import Any
 import mini_triton
 import torch
 
-from grader.testing.running import detached, run_call, run_gradients
+from grader.testing.running import filled_in, run_call, run_gradients
 from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import SubmittedCode
 from grader.testing.trace import Trace
@@ -30,9 +30,8 @@ class _Recorder:
         self.records.append(record)
         return record
 
-    def made(self, name: str, value: Any, kwargs: dict[str, Any]) -> Call:
+    def made(self, name: str, value: Any, filled: dict[str, Any]) -> Call:
         """The call during which all this was launched."""
-        filled = {key: detached(item) for key, item in kwargs.items() if type(item) is dict}
         return Call(name, value, Launches(tuple(self.records)), self.trace, filled)
 
 
@@ -69,7 +68,8 @@ class LocalStudent:
         self._begin(name, shown(name, args, kwargs))
         with _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
-        return device.made(name, value, kwargs)
+            filled = filled_in(self._code, name, kwargs)
+        return device.made(name, value, filled)
 
     def gradients(
         self,
@@ -84,7 +84,8 @@ class LocalStudent:
         self._begin(name, shown(name, inputs, kwargs))
         with _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
-        return device.made(name, value, kwargs)
+            filled = filled_in(self._code, name, kwargs)
+        return device.made(name, value, filled)
 
     def _begin(self, name: str, call: str) -> None:
         """Counts a call, and imports the file apart from it: what it launches then is no part."""

@@ -6,6 +6,10 @@ import dataclasses
 from typing import Any
 
 
+class NoField(AttributeError, AssertionError):
+    """A Record has no such field: in a test, a failure of the submission that returned it."""
+
+
 class Record:
     """The fields of a dataclass or named tuple, by name, and the name of its class.
 
@@ -21,7 +25,7 @@ class Record:
         fields: the fields by name, in order.
 
     Raises:
-        AttributeError: for an attribute that is no field.
+        NoField: for an attribute that is no field.
     """
 
     def __init__(self, kind: str, /, **fields: Any) -> None:
@@ -32,7 +36,7 @@ class Record:
         fields = self.__dict__.get("fields", {})
         if name in fields:
             return fields[name]
-        raise AttributeError(f"{self.__dict__.get('kind')} has no field {name!r}")
+        raise NoField(f"{self.__dict__.get('kind')} has no field {name!r}")
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.fields.items())

@@ -35,6 +35,16 @@ def run_call(code: SubmittedCode, name: str, args: Sequence[Any], kwargs: Mappin
         return detached(function(*args, **kwargs))
 
 
+def filled_in(code: SubmittedCode, name: str, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """What the dicts among a call's keyword arguments hold after it, tensors detached.
+
+    Raises:
+        StudentProblem: student code is asked, and does something wrong, or a dict holds itself.
+    """
+    with _student_code(code, name):
+        return {key: detached(item) for key, item in kwargs.items() if type(item) is dict}
+
+
 def run_gradients(
     code: SubmittedCode,
     name: str,

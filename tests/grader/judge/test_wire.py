@@ -243,3 +243,31 @@ def test_records():
 def test_what_is_no_record(content):
     with pytest.raises(wire.ProtocolError):
         wire.Message({}, []).value(["record", content])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        numpy.array(3.0),
+        numpy.arange(6.0).reshape(2, 3)[:, ::-1],
+        numpy.asfortranarray(numpy.arange(6).reshape(2, 3)),
+        numpy.broadcast_to(numpy.float64(2), (2, 2)),
+        numpy.zeros((0, 3)),
+    ],
+    ids=["no axes", "backwards", "columns first", "read-only", "empty"],
+)
+def test_arrays_of_every_layout(array, recwarn):
+    found = through(array)
+    assert type(found) is numpy.ndarray
+    assert (found.dtype, found.shape) == (array.dtype, array.shape)
+    assert (found == array).all()
+    assert not recwarn.list
+
+
+def test_halves_of_surrogate_pairs_become_question_marks():
+    assert through(["a\ud800b", "\udfff", {"\ude00": "😀"}, "\\ud800"]) == [
+        "a?b",
+        "?",
+        {"?": "😀"},
+        "\\ud800",
+    ]

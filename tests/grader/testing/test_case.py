@@ -130,3 +130,29 @@ def test_loads_and_stores_may_share_a_budget(case):
     assert (case.evidence[-1].which, case.evidence[-1].bytes) == ("moved", total)
     with pytest.raises(AssertionError, match=r"f moves 40 B, over the budget of n = 39 B"):
         case.assert_traffic(call, moved=Budget("n", n=total - 1))
+
+
+@pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, dtype=">f8")])
+def test_unpack_takes_no_array_of_what_torch_has_not(case, array):
+    call = Call("f", (array,))
+    with pytest.raises(AssertionError, match="not a numpy.ndarray of numbers"):
+        case.unpack(call, "O", kinds=(np.ndarray,))
+
+
+def test_unpack_takes_arrays_of_any_layout(case):
+    arrays = (np.arange(3.0)[::-1], np.broadcast_to(np.float64(2), (2,)), np.array(4.0))
+    found = case.unpack(Call("f", arrays), "a", "b", "c", kinds=(np.ndarray,) * 3)
+    assert [t.tolist() for t in found] == [[2.0, 1.0, 0.0], [2.0, 2.0], 4.0]
+
+
+@pytest.mark.parametrize("count", [torch.ones(2), np.ones(2), [np.ones((0,))]])
+def test_a_tensor_in_place_of_a_number_is_a_failure(case, count):
+    with pytest.raises(AssertionError, match=r"stats: .* of shape .* stands where a number should"):
+        case.assertEqual({"tiles": count}, {"tiles": 1}, "stats")
+
+
+def test_numbers_are_compared_as_ever(case):
+    case.assertEqual({"tiles": torch.tensor(3)}, {"tiles": 3})
+    case.assertEqual([np.int64(3), 3.0], [3, 3])
+    with pytest.raises(AssertionError, match="3 != 4 : count"):
+        case.assertEqual(3, 4, "count")

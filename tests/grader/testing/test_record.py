@@ -43,6 +43,10 @@ SOURCE = """
         return stats.get("before", 0)
 
 
+    def fill_with_itself(stats=None):
+        stats["stats"] = stats
+
+
     def spoil(state, array):
         state.m.zero_()
 
@@ -69,8 +73,10 @@ def test_there_and_back(student):
 
 
 def test_a_field_that_is_not_there(student):
-    with pytest.raises(AttributeError, match="State has no field 'l'"):
-        _ = Record("State", m=1).l
+    for kind in (AttributeError, AssertionError):  # to Python; to a test
+        with pytest.raises(kind, match="State has no field 'l'"):
+            _ = Record("State", m=1).l
+    assert not hasattr(Record("State", m=1), "l")
     with pytest.raises(StudentError, match="unexpected keyword argument 'l'"):
         student.call("double", Record("State", l=1))
 
@@ -86,6 +92,11 @@ def test_what_a_dict_was_filled_with(student):
     assert call.value == 3
     assert call.filled["stats"]["rows"] == 2
     assert torch.equal(call.filled["stats"]["x"], torch.ones(2))
+
+
+def test_a_dict_that_holds_itself(student):
+    with pytest.raises(StudentError, match="RecursionError"):
+        student.call("fill_with_itself", stats={})
 
 
 def test_records_and_arrays_are_to_be_left_as_they_are(student):
