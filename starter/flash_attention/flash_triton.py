@@ -49,6 +49,7 @@ References:
     J. Ainslie et al., "GQA", EMNLP 2023, arXiv:2305.13245: several query heads to a key head.
 """
 
+import functools
 import math
 
 import torch
@@ -64,6 +65,9 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 # GPUs compute 2ˣ, not eˣ: exp(x) = 2^(x · log₂ e). The factor is put where it costs nothing.
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
+
+# What a maximum starts from. With −∞, the difference of two maxima could be −∞ − (−∞), no number.
+LOWEST = tl.constexpr(-3.4028234663852886e38)  # of float32
 
 
 def check_arguments(
@@ -140,23 +144,33 @@ def check_arguments(
 
 
 @triton.jit
+def open_rows(
+    ptr, N, stride, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr, TMA: tl.constexpr
+):  # fmt: skip
+    """What `load_rows` reads a matrix (N, d) through: a tensor descriptor with TMA, else `ptr`."""
+    if TMA:
+        return tl.make_tensor_descriptor(ptr, [N, d], [stride, 1], [ROWS, BLOCK_D])
+    else:
+        return ptr
+
+
+@triton.jit
 def load_rows(
-    ptr, start, stride, N, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
-    WHOLE: tl.constexpr,
+    source, start, N, stride, d: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
+    TMA: tl.constexpr,
 ):  # fmt: skip
     """Rows start, …, start + ROWS − 1 of a matrix (N, d) as a tile (ROWS, BLOCK_D), 0 outside it.
 
-    ptr:    where the matrix begins; its rows are `stride` elements apart
-    WHOLE:  the caller knows that all these rows exist, so none has to be masked
+    source: as `open_rows` returned it; the matrix's rows are `stride` elements apart
+    TMA:    let the copy engine of a GPU fetch the tile, which leaves its threads free
     """
-    rows, cols = tl.arange(0, ROWS), tl.arange(0, BLOCK_D)
-    mask = tl.full((ROWS, BLOCK_D), True, tl.int1)
-    if d < BLOCK_D:
-        mask &= (cols < d)[None, :]
-    if not WHOLE:
-        mask &= (rows < N - start)[:, None]
-    first = ptr + tl.cast(start, tl.int64) * stride  # start · stride may pass 2³¹
-    return tl.load(first + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
+    if TMA:
+        return source.load([start, 0])
+    else:
+        rows, cols = tl.arange(0, ROWS), tl.arange(0, BLOCK_D)
+        mask = (rows < N - start)[:, None] & (cols < d)[None, :]
+        first = source + tl.cast(start, tl.int64) * stride  # start · stride may pass 2³¹
+        return tl.load(first + rows[:, None] * stride + cols[None, :], mask=mask, other=0.0)
 
 
 @triton.jit
@@ -175,21 +189,85 @@ def tile_width(d: int) -> int:
     return max(triton.next_power_of_2(d), 16)
 
 
-# Blocks where none are asked for and nothing can be tuned, that is on a CPU.
+TMA_ROWS = 512  # shorter sequences are fetched by the threads themselves
+
+
+def use_tma(*tensors: torch.Tensor) -> bool:
+    """True if the copy engine of Hopper and later GPUs can fetch tiles of all of these tensors.
+
+    It wants addresses and strides in multiples of 16 bytes. Each program has to describe its
+    tensors to the engine first, which in short sequences takes longer than is saved. What is saved
+    are the instructions and registers of a program's own loads: at N = 4096 and d = 128 an H200 did
+    505 TFLOP/s forward with it, and 420 without.
+    """
+    if not tensors[0].is_cuda or torch.cuda.get_device_capability(tensors[0].device)[0] < 9:
+        return False
+    for t in tensors:
+        steps = [t.data_ptr(), *(stride * t.element_size() for stride in t.stride()[:3])]
+        if t.shape[2] < TMA_ROWS or t.stride(2) == 0 or any(step % 16 for step in steps):
+            return False
+    triton.set_allocator(  # of the memory that the descriptions are kept in
+        lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
+    )
+    return True
+
+
+# Blocks where none are asked for and there is no GPU to choose them for.
 DEFAULT_BLOCK = 64
 
-# What is tried on a GPU, the first time for each d, dtype and mask.
-CONFIGS = [
-    triton.Config({"Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
-    for Br, Bc, warps, stages in [(128, 64, 8, 3), (64, 64, 4, 3), (64, 32, 4, 2), (32, 32, 4, 2)]
-]
+# (Br, Bc, warps, stages) that suit an H200 in 16 bits, by BLOCK_D. All fit the registers with TMA,
+# which takes fewer; the first does without it, too.
+FORWARD_BLOCKS = {
+    64: [(128, 64, 8, 3), (128, 64, 4, 3)],
+    128: [(64, 64, 4, 3), (128, 64, 4, 2), (128, 64, 8, 3)],
+    256: [(64, 32, 4, 2), (128, 32, 8, 2)],
+}
+DKDV_BLOCKS = {
+    64: [(64, 64, 4, 2), (64, 64, 4, 3)],
+    128: [(32, 64, 4, 3), (64, 64, 4, 2)],
+    256: [(16, 64, 8, 2), (32, 64, 8, 2)],
+}
+DQ_BLOCKS = {
+    64: [(64, 64, 4, 3), (64, 64, 4, 2), (128, 64, 8, 3)],
+    128: [(64, 64, 4, 2), (128, 64, 8, 3)],
+    256: [(64, 32, 8, 2), (64, 32, 4, 2)],
+}
+# No tensor core multiplies float32 whole: threads hold a product's operands in registers.
+FLOAT32_BLOCKS = {64: [(16, 16, 8, 1)], 128: [(16, 16, 16, 1)], 256: [(16, 16, 16, 1)]}
 
 
-def choose_blocks(kernel, tuned, q: torch.Tensor, Br: int | None, Bc: int | None):
-    """(kernel to launch, its blocks): as asked for, else tuned on a GPU, else DEFAULT_BLOCK."""
-    if q.is_cuda and Br is None and Bc is None:
-        return tuned, {}
-    return kernel, {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK}
+@functools.cache
+def tuned(kernel, candidates: tuple[tuple[int, int, int, int], ...], *sizes: int):
+    """The kernel with the fastest of some blocks, found out anew for each d, dtype and mask.
+
+    sizes: bits of how long and how many the sequences are: what suits few short ones, which leave
+           multiprocessors idle, need not suit many, or long ones
+    """
+    tries = [*((True, *candidate) for candidate in candidates), (False, *candidates[0])]
+    configs = [
+        triton.Config({"TMA": tma, "Br": Br, "Bc": Bc}, num_warps=warps, num_stages=stages)
+        for tma, Br, Bc, warps, stages in tries
+    ]
+    return triton.autotune(configs, key=["d", "CAUSAL"])(kernel)
+
+
+def choose(kernel, blocks: dict, Br: int | None, Bc: int | None, *fetched: torch.Tensor):
+    """(kernel to launch, its options): blocks as asked for, or else those that suit the device.
+
+    blocks:  one of the tables above
+    fetched: (…, N, d), what the kernel fetches block by block
+    """
+    N, d = fetched[0].shape[2:]
+    if Br is not None or Bc is not None or not fetched[0].is_cuda:
+        asked = {"Br": Br or DEFAULT_BLOCK, "Bc": Bc or DEFAULT_BLOCK}
+        return kernel, {"TMA": False, "num_stages": 1, **asked}
+    float32 = fetched[0].dtype == torch.float32
+    candidates = (FLOAT32_BLOCKS if float32 else blocks)[max(tile_width(d), 64)]
+    if not float32 and use_tma(*fetched):
+        sizes = N.bit_length(), fetched[0].numel().bit_length()
+        return tuned(kernel, tuple(candidates), *sizes), {}
+    names = ("Br", "Bc", "num_warps", "num_stages")
+    return kernel, {"TMA": False, **dict(zip(names, candidates[0], strict=True))}
 
 
 # -------------------------------------------------------------------------------------------------
@@ -205,7 +283,7 @@ def attention_fwd_kernel(
     v_stride_b, v_stride_h, v_stride_n,
     H, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Br queries of one head past the keys and values they see.
 
@@ -221,8 +299,8 @@ def attention_fwd_kernel(
         α = exp(m − m')        P = exp(S − m')
         l ← α · l + Σ P        acc ← α · acc + P V        m ← m'
 
-    At the end o = acc / l, and lse = m + log l. While nothing has been seen m is −∞, and −∞ − (−∞)
-    is no number; 0 then serves as the base. Scores are in units of log₂ e here: exp is 2ˣ.
+    At the end o = acc / l, and lse = m + log l. Of a query that has seen nothing l and acc are 0.
+    Scores are in units of log₂ e here: exp is 2ˣ.
 
     Blocks of keys that all queries of the block see whole come first and need no masks; then come
     those across the diagonal or the end, with masks. `static_range` writes the loop for each.
@@ -231,14 +309,12 @@ def attention_fwd_kernel(
     *_stride_*:        elements from one batch, head, row to the next; o and lse are contiguous
     d, BLOCK_D:        elements of a row; of a tile's row
     GROUP:             H // G, query heads for each key head
+    TMA:               see `use_tma`
     """
     raise NotImplementedError(
         "flash_attention 9: load a block of queries; for each block of keys that they see, update "
         "m, l and acc; store o and lse"
     )
-
-
-attention_fwd_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_fwd_kernel)
 
 
 def attention_forward(
@@ -306,7 +382,7 @@ def attention_dkdv_kernel(
     do_stride_b, do_stride_h, do_stride_n,
     G, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Bc keys and values of one head past the queries that see them.
 
@@ -317,8 +393,8 @@ def attention_dkdv_kernel(
     with sums over the queries, of all query heads that share the key head. The program computes Sᵀ,
     Pᵀ, … from the start: those are what the two products with a sum over queries take, as they are.
 
-    Queries are visited in three runs of blocks: those across the diagonal, with masks; those that
-    see the whole block of keys; and one that may be cut short by the end, with masks again.
+    Blocks of queries across the diagonal come first, with masks, then those that see all the keys.
+    Rows past the end need no mask: their q and do are 0, and so is all that they would add.
 
     delta: (B, H, Nq) float32, of `attention_delta_kernel`; the other arguments as in the forward
     """
@@ -337,7 +413,7 @@ def attention_dq_kernel(
     do_stride_b, do_stride_h, do_stride_n,
     H, Nq, Nk, scale,
     d: tl.constexpr, BLOCK_D: tl.constexpr, GROUP: tl.constexpr, CAUSAL: tl.constexpr,
-    Br: tl.constexpr, Bc: tl.constexpr,
+    TMA: tl.constexpr, Br: tl.constexpr, Bc: tl.constexpr,
 ):  # fmt: skip
     """A program takes a block of Br queries of one head past the keys and values they see.
 
@@ -350,10 +426,6 @@ def attention_dq_kernel(
         "flash_attention 10: load a block of queries, do, lse and delta; for each block of keys "
         "that they see, add to dq; store it"
     )
-
-
-attention_dkdv_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_dkdv_kernel)
-attention_dq_tuned = triton.autotune(CONFIGS, key=["d", "CAUSAL"])(attention_dq_kernel)
 
 
 def attention_backward(
@@ -406,10 +478,10 @@ def attention_split_kernel(
     """A program takes all queries of one key head past one of n_split parts of its keys.
 
     To generate a token there is one query a head, and all keys before it: a program for each head
-    would leave most of a GPU idle, and would read the keys of its group once more. So the rows of a
-    tile are the queries of all GROUP query heads of a key head, and the keys are split: part i of
-    n_split are the keys from i · c on, c = ⌈Nk / n_split⌉ of them, fewer or none in the last parts.
-    The result of a part is (m, l, acc) as in the forward, of no keys (−∞, 0, 0).
+    would leave most of a GPU idle, and read the same keys for each query head of a group. So the
+    rows of a tile are the queries of all GROUP query heads of a key head, and the keys are split:
+    part i of n_split are the keys from i · c on, c = ⌈Nk / n_split⌉ of them, fewer or none in the
+    last parts. The result of a part is (m, l, acc) as in the forward.
 
     m, l: (n_split, B, H, Nq) float32, m in units of log₂ e; acc: (n_split, B, H, Nq, d) float32
     ROWS: rows of a tile; a program id for each tile if GROUP · Nq are more
