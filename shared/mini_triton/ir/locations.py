@@ -14,10 +14,13 @@ from dataclasses import dataclass
 from mini_triton.errors import UNKNOWN, Location
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
-_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d+):\d+(?:\s*to.*)?$')
+_FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d{1,9}):\d+(?:\s*to.*)?$')
 _NAMED = re.compile(r'^"(?:[^"\\]|\\.)*"\((.*)\)$')
 _LIBRARY = re.compile(r"[\\/]triton[\\/](?:language|experimental)[\\/]")
 _MARK = re.compile(r'"(?:[^"\\]|\\.)*"|[(\[]|[)\]]| at |,\s*')
+#: Levels of brackets that are looked into. MLIR has one or two, and names what lies deeper by an
+#: alias; each level takes a pass over its text.
+_DEEPEST = 20
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 
 
@@ -26,11 +29,11 @@ class _Others:
     """Places of one operation of which one will do: looked at in order until a frame is found.
 
     Attributes:
-        parts: those not looked at yet.
+        left: those not looked at yet, the next one last.
         found: how many frames there were before the first of them.
     """
 
-    parts: list[str]
+    left: list[str]
     found: int
 
 
@@ -60,29 +63,32 @@ class Locations:
         """The call chain, from the innermost frame outwards.
 
         Enters an alias once: what it led to before, it would lead to again. So aliases that refer
-        to each other end, and take linear time.
+        to each other end, and take linear time; as does all else that a forged program may hold.
         """
         frames: list[Location] = []
         entered: set[str] = set()
-        pending: list[str | _Others] = [body]
+        pending: list[tuple[str | _Others, int]] = [(body, 0)]  # with the brackets around it
         while pending:
-            part = pending.pop()
+            part, depth = pending.pop()
             if isinstance(part, _Others):
-                if part.parts and len(frames) == part.found:
-                    pending += [_Others(part.parts[1:], part.found), part.parts[0]]
+                if part.left and len(frames) == part.found:
+                    pending += [(part, depth), (part.left.pop(), depth)]
             elif part.startswith("#"):
                 if part not in entered:
                     entered.add(part)
-                    pending.append(self._aliases.get(part, "unknown"))
+                    pending.append((self._aliases.get(part, "unknown"), 0))
+            elif depth > _DEEPEST:
+                continue
             elif match := _FILE.match(part):
                 frames.append(Location(unescaped(match.group(1)), int(match.group(2))))
             elif match := _NAMED.match(part):
-                pending.append(match.group(1))
+                pending.append((match.group(1), depth + 1))
             elif part.startswith("callsite("):
-                pending += reversed(_split(part[len("callsite(") : -1]))
+                chain = _split(part[len("callsite(") : -1])
+                pending += [(link, depth + 1) for link in reversed(chain)]
             elif part.startswith("fused") and "[" in part:
-                fused = _split(part[part.index("[") + 1 : part.rindex("]")])
-                pending.append(_Others(fused, len(frames)))
+                fused = _split(part[part.index("[") + 1 : part.rfind("]")])
+                pending.append((_Others(fused[::-1], len(frames)), depth + 1))
         return frames
 
 

@@ -135,7 +135,7 @@ def test_loads_and_stores_may_share_a_budget(case):
 @pytest.mark.parametrize("array", [np.array(["a"]), np.array([None]), np.zeros(2, dtype=">f8")])
 def test_unpack_takes_no_array_of_what_torch_has_not(case, array):
     call = Call("f", (array,))
-    with pytest.raises(AssertionError, match="not a numpy.ndarray of numbers"):
+    with pytest.raises(AssertionError, match=r"not a numpy\.ndarray of numbers"):
         case.unpack(call, "O", kinds=(np.ndarray,))
 
 

@@ -1,5 +1,7 @@
 """Source locations: call chains, Triton's own library, odd file names."""
 
+import time
+
 import pytest
 from mini_triton.errors import UNKNOWN, Location
 from mini_triton.ir.locations import Locations, strip_aliases
@@ -103,3 +105,21 @@ def test_places_that_are_unknown_or_cyclic():
 
 def test_aliases_leave_their_lines_behind():
     assert strip_aliases('#loc = loc("a":1:1)\nmodule {\n}\n#loc1 = loc(#loc)') == "\nmodule {\n}\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"fused[{', '.join(['unknown'] * 100_000)}]",
+        "callsite(" * 20_000 + "unknown" + ' at "/a/k.py":1:1)' * 20_000,
+        "fused[" * 50_000 + "unknown" + "]" * 50_000,
+        '"a"(' * 50_000 + "unknown" + ")" * 50_000,
+        "fused[",
+        f'"/a/k.py":{"9" * 5000}:1',
+    ],
+    ids=["wide", "deep calls", "deep lists", "deep names", "open", "a long line number"],
+)
+def test_forged_places_take_linear_time(body):
+    start = time.process_time()
+    assert Locations("").resolve(body).line in (0, 1)
+    assert time.process_time() - start < 10  # one that is quadratic takes minutes
