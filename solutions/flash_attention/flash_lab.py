@@ -237,7 +237,8 @@ def flash_fwd(
         ℓ' = ℓ · exp(m − m') + rowsum(P̃)
 
     A causal tile whose keys are all beyond all its queries is skipped: nothing of it is loaded,
-    written or computed. A tile that is computed costs 4·br·bc·d operations.
+    written or computed. A tile that is computed costs 4·br·bc·d operations. What stands outside the
+    inner loop below is done for every block, also for one whose tiles are all skipped.
 
     **"fa1"**, FA1's algorithm 1: blocks of keys outside. O, ℓ and m lie in memory and start as 0, 0
     and −inf, which is not charged. O is kept normalised:
