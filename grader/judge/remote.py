@@ -269,6 +269,11 @@ class RemoteStudent:
         wire.send(self._connection, frame)
 
 
+def _is_name(value: Any) -> bool:
+    """Whether it may name an argument: reports show it."""
+    return isinstance(value, str) and len(value) <= 200 and value.isidentifier()
+
+
 def _checked_launch(message: wire.Message) -> mini_triton.Launch:
     """The launch in a message.
 
@@ -288,7 +293,7 @@ def _checked_launch(message: wire.Message) -> mini_triton.Launch:
         and all(type(axis) is int and 0 <= axis <= _LARGEST_AXIS for axis in grid)
     ):
         raise wire.ProtocolError("a launch has no grid of three axes")
-    if not (isinstance(names, list) and all(isinstance(n, str) and len(n) < 200 for n in names)):
+    if not (isinstance(names, list) and all(map(_is_name, names))):
         raise wire.ProtocolError("a launch's arguments have no names")
     if not (isinstance(encoded, list) and len(encoded) == len(names) <= _MOST_ARGUMENTS):
         raise wire.ProtocolError("a launch's arguments do not match their names")

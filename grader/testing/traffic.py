@@ -44,7 +44,7 @@ def check_traffic(
             tensors[name] += traffic.loaded_bytes if which != "stored" else 0
             tensors[name] += traffic.stored_bytes if which != "loaded" else 0
         for (file, line), traffic in record.lines.items():
-            moved = lines.setdefault((file.rpartition("/")[2], line), [0, 0])
+            moved = lines.setdefault((_printable(file.rpartition("/")[2]), line), [0, 0])
             moved[0] += traffic.loaded_bytes
             moved[1] += traffic.stored_bytes
     count: int = getattr(call.profile, f"{which}_bytes")
@@ -62,6 +62,11 @@ def check_traffic(
         ok=count <= budget.bytes,
     )
     return TrafficCheck(row, None if row.ok else _words(row, budget, source))
+
+
+def _printable(file: str) -> str:
+    """A file's name from a kernel's program, which may be forged, fit to be shown."""
+    return "".join(c if c.isprintable() else "�" for c in file)
 
 
 def no_kernel(call: Call) -> str | None:

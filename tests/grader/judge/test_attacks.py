@@ -212,7 +212,9 @@ GARBAGE = {
     "no safetensors": "(16).to_bytes(8, 'little') + b'{' * 16",
     "a pickle": "(lambda b: len(b).to_bytes(8, 'little') + b)(pickle.dumps(print))",
     "a verdict": "pack({'op': 'outcome', 'verdict': 'passed'})",
-    "nested lists": "pack({'op': 'returned', 'value': nested()})",
+    "nothing filled in": "pack({'op': 'returned', 'value': ['plain', 1]})",
+    "a nameless record": "pack({'op': 'returned', 'filled': {}, 'value': ['record', ['', {}]]})",
+    "nested lists": "pack({'op': 'returned', 'filled': {}, 'value': nested()})",
     "a tensor beyond its bytes": "returned(size=[4, 8], stride=[8, 1])",
     "a tensor with negative strides": "returned(size=[4], stride=[-1])",
     "a tensor with a negative offset": "returned(size=[4], stride=[1], offset=-4)",
@@ -222,6 +224,7 @@ GARBAGE = {
     "a launch with a bad grid": "launched(grid=[1, 2])",
     "a launch with an odd argument": "launched(arg_names=['x'], args=[['list', []]])",
     "a launch without its arguments": "launched(arg_names=['x'])",
+    "an argument that repaints": "launched(arg_names=['\\x1b[2J'], args=[['plain', 1]])",
 }
 
 
@@ -234,7 +237,7 @@ def test_garbage_on_the_wire_is_a_crash_with_a_message(first, what):
             from grader.judge.wire import pack
             def returned(**view):
                 view = {{"dtype": "float32", "storage": 0, "offset": 0, **view}}
-                header = {{"op": "returned", "value": ["tensor", view]}}
+                header = {{"op": "returned", "filled": {{}}, "value": ["tensor", view]}}
                 return pack(header, [torch.zeros(16, dtype=torch.uint8)])
             def launched(**parts):
                 launch = {{"kernel": "k", "ttir": "", "grid": [1] * 3, "arg_names": [], "args": []}}
@@ -257,6 +260,7 @@ def test_garbage_on_the_wire_is_a_crash_with_a_message(first, what):
     )
     assert (result.verdict, result.points) == (Verdict.CRASHED, 0)
     assert "sent what is no answer" in result.message
+    assert ("filled in" in result.message) == (what == "nothing filled in")
 
 
 def test_a_forged_program_is_refused(first):

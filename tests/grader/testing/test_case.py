@@ -105,6 +105,13 @@ def test_both_directions_over_are_both_said(case):
         case.assert_traffic(call, loaded=Budget("N", N=8), stored=Budget("N", N=8))
 
 
+def test_a_file_that_repaints_a_terminal_is_named_without(case):
+    made = mini_triton.LaunchRecord("k", (1, 1, 1))
+    made.add("x", mini_triton.Location("/there/\x1b[2Jwork.py", 1), "loaded", 8, 4)
+    case.assert_traffic(Call("f", None, Launches((made,))), loaded=Budget("N*s", N=8, s=4))
+    assert case.evidence[0].lines[0].file == "�[2Jwork.py"
+
+
 def test_traffic_needs_a_kernel(case):
     with pytest.raises(AssertionError, match="f launched no Triton kernel"):
         case.assert_traffic(Call("f", None), loaded=Budget("N", N=8))
