@@ -49,7 +49,7 @@ def _files(assignment: Assignment, path: Path, shown: str) -> Iterator[str]:
     written = {assignment.file_of(assignment.task_of(test)) for test in tests}
     text = path.read_text(encoding="utf-8")
     for file in assignment.files:
-        if file not in written and re.search(rf"[\"']{file.removesuffix('.py')}:\w", text):
+        if file not in written and re.search(rf"[\"']{file.removesuffix('.py')}:[\w{{]", text):
             tasks = sorted({assignment.task_of(test).id for test in tests})
             yield (
                 f"{shown} calls functions of {file}, but assignment.toml has its tasks "

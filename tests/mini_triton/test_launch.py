@@ -1,6 +1,7 @@
 """Launches as messages: what they hold, and records that go through JSON."""
 
 import json
+import math
 
 import mini_triton
 import pytest
@@ -96,6 +97,8 @@ def test_records_go_through_json():
         ([3.0, 4, 0.5, True, torch.zeros(4)], "argument x_ptr is float, not a tensor"),
         ([torch.zeros(4), "4", 0.5, True, torch.zeros(4)], "argument n is str, not a number"),
         ([torch.zeros(4), None, 0.5, True, torch.zeros(4)], "argument n is NoneType"),
+        ([torch.zeros(4), math.nan, 0.5, True, torch.zeros(4)], "argument n is no i32"),
+        ([torch.zeros(4), 4, 10**400, True, torch.zeros(4)], "argument .* is no f32"),
         ([torch.zeros(4).to_sparse(), 4, 0.5, True, torch.zeros(4)], "tensor x_ptr is .*sparse"),
     ],
 )

@@ -179,9 +179,13 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
         )
     if not isinstance(arg, (int, float)):
         raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")
-    if kind.is_float:
-        return torch.tensor([float(arg)], dtype=torch.float64).to(kind.dtype)
-    bits = int(arg) & ((1 << kind.bits) - 1)
+    try:
+        number = float(arg) if kind.is_float else int(arg)
+    except (ValueError, OverflowError) as error:  # which no launch of Triton's own leads to
+        raise BadLaunch(f"kernel {kernel}: argument {name} is no {kind}: {error}") from None
+    if isinstance(number, float):
+        return torch.tensor([number], dtype=torch.float64).to(kind.dtype)
+    bits = number & ((1 << kind.bits) - 1)
     signed = bits - (1 << kind.bits) if kind.bits > 1 and bits >> (kind.bits - 1) else bits
     if kind.dtype in INDEX_DTYPES:
         return constant(signed, kind.dtype)

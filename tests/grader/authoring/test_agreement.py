@@ -80,8 +80,9 @@ def test_a_test_that_is_not_listed(found):
     )
 
 
-def test_a_task_that_is_written_in_another_file_than_its_tests_call(found):
-    (line,) = found(rows=ROWS | {"call": "masks:causal"})
+@pytest.mark.parametrize("call", ["masks:causal", "masks:{name}"])  # that of an f-string, too
+def test_a_task_that_is_written_in_another_file_than_its_tests_call(found, call):
+    (line,) = found(rows=ROWS | {"call": call})
     assert line == (
         "assignments/softmax/public/test_rows.py calls functions of masks.py, but assignment.toml "
         "has its tasks (1) written in softmax.py; correct `file`"
