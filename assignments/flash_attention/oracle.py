@@ -8,8 +8,9 @@ Counts are found likewise: by looking at the mask, one pair of blocks after anot
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
 
 Tensor = torch.Tensor
@@ -105,6 +106,72 @@ def key_rows(Nq: int, Nk: int, Br: int, Bc: int, causal: bool = False) -> int:
 def query_rows(Nq: int, Nk: int, Br: int, Bc: int, causal: bool = False) -> int:
     """Rows of Q that are loaded if every block of Bc keys loads the query blocks that see it."""
     return sum(rows for rows, _ in tiles(Nq, Nk, Br, Bc, causal))
+
+
+def rescales(
+    q: Tensor,
+    k: Tensor,
+    Bc: int,
+    causal: bool = False,
+    start: int | None = None,
+    scale: float | None = None,
+) -> int:
+    """How often a row's maximum, once it has one, grows from one block of Bc keys to the next.
+
+    Args:
+        q: (..., Nq, d).
+        k: (..., Nk, d).
+        Bc: keys of a block.
+        causal: see `visible`.
+        start: see `visible`.
+        scale: only its sign matters.
+    """
+    sign = 1.0 if scale is None else math.copysign(1.0, scale)
+    S = q.double() @ k.double().transpose(-1, -2) * sign
+    S.masked_fill_(~visible(*S.shape[-2:], causal, start), -math.inf)
+    count, m = 0, torch.full(q.shape[:-1], -math.inf, dtype=torch.float64)
+    for j in range(0, k.shape[-2], Bc):
+        top = S[..., j : j + Bc].amax(-1)
+        count += int(((top > m) & (m > -math.inf)).sum())
+        m = torch.maximum(m, top)
+    return count
+
+
+def miscounts(
+    what: str,
+    counted: Mapping[str, object],
+    expected: Mapping[str, int],
+    units: Mapping[str, int] | None = None,
+) -> str:
+    """In words, which counts are not as expected, and by how much: empty, if none is known to be.
+
+    Only numbers of a sensible size are judged here; anything else is the caller's to refuse.
+
+    Args:
+        what: whose counts, such as "flash_fwd".
+        counted: name → count.
+        expected: name → the right count.
+        units: name → elements of what may have been counted too often, such as "N·d" → 384. The
+            first of which a difference in `read` or `write` is a multiple is named.
+    """
+    lines = []
+    for name, right in expected.items():
+        got = counted.get(name)
+        if (
+            not isinstance(got, int | float | np.integer | np.floating)
+            or not abs(got) < 10**18
+            or got == right
+        ):
+            continue
+        off = abs(got - right)
+        line = f"{what}: {name} = {got:,}, expected {right:,}: {off:,} too "
+        line += "many" if got > right else "few"
+        for unit, size in (units or {}).items() if name in ("read", "write") else ():
+            if off % size == 0:
+                line += f", {int(off // size)}·{unit}"
+                break
+        lines.append(line)
+    return "\n".join(lines)
 
 
 def roundings(dtype: torch.dtype, count: int) -> float | None:

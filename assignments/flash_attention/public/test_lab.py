@@ -8,6 +8,20 @@ from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Record
 
 
+def judge_io(
+    case: AssignmentTestCase,
+    name: str,
+    io: Record,
+    units: dict[str, int] | None = None,
+    **expected: int,
+) -> None:
+    """What a function counted, exactly: read, write and flops."""
+    counted = {field: io.fields.get(field) for field in expected}
+    if words := oracle.miscounts(name, counted, expected, units):
+        case.fail(words)
+    case.assertEqual(counted, expected, f"IO of {name}")
+
+
 class TestLabForward(AssignmentTestCase):
     """`standard_attention`, `block_sizes`, `fa_io_formula` and `flash_fwd`."""
 
@@ -15,18 +29,15 @@ class TestLabForward(AssignmentTestCase):
         """Q (Nq, d), K and V (Nk, d), float64."""
         return [self.randn(rows, d, dtype=torch.float64).numpy() for rows in (Nq, Nk, Nk)]
 
-    def judge_io(self, io: Record, read: int, write: int, flops: int) -> None:
-        """What was counted, exactly."""
-        counted = {name: io.fields.get(name) for name in ("read", "write", "flops")}
-        self.assertEqual(counted, {"read": read, "write": write, "flops": flops}, "IO")
-
-    def check_flash(self, N: int, d: int, Br: int, Bc: int, order: str) -> Record:
-        """flash_fwd without a mask: O and L against the definition; the IO."""
-        head = self.head(N, N, d)
-        call = self.student.call("flash_lab:flash_fwd", *head, Br, Bc, order=order)
+    def check_flash(
+        self, Nq: int, Nk: int, d: int, Br: int, Bc: int, order: str, causal: bool = False
+    ) -> Record:
+        """flash_fwd: O and L against the definition; the IO."""
+        head = self.head(Nq, Nk, d)
+        call = self.student.call("flash_lab:flash_fwd", *head, Br, Bc, causal, order)
         kinds = (np.ndarray, np.ndarray, Record)
         o, L, io = self.unpack(call, "O", "L", "IO", kinds=kinds)
-        expected_O, expected_L = oracle.attention(*map(torch.from_numpy, head))
+        expected_O, expected_L = oracle.attention(*map(torch.from_numpy, head), causal)
         self.assert_close("O", o, expected_O, dtype=torch.float64)
         self.assert_close("L", L, expected_L, dtype=torch.float64)
         return io
@@ -36,18 +47,24 @@ class TestLabForward(AssignmentTestCase):
     @visibility("visible")
     def test_standard(self):
         """Standard attention: O, P, and 4·N² + 4·N·d elements; causal, too"""
-        N, d = 24, 8
-        for causal in (False, True):
-            head = self.head(N, N, d)
+        Nk, d = 24, 8
+        for Nq, causal in ((24, False), (24, True), (14, True)):
+            head = self.head(Nq, Nk, d)
             call = self.student.call("flash_lab:standard_attention", *head, causal)
             kinds = (np.ndarray, np.ndarray, Record)
             o, P, io = self.unpack(call, "O", "P", "IO", kinds=kinds)
             Q, K, V = map(torch.from_numpy, head)
             self.assert_close("O", o, oracle.attention(Q, K, V, causal)[0], dtype=torch.float64)
             # With the unit matrix for V, O is P.
-            expected_P, _ = oracle.attention(Q, K, torch.eye(N), causal)
+            expected_P, _ = oracle.attention(Q, K, torch.eye(Nk), causal)
             self.assert_close("P", P, expected_P, dtype=torch.float64)
-            self.judge_io(io, 3 * N * d + 2 * N * N, 2 * N * N + N * d, 4 * N * N * d)
+            judge_io(
+                *(self, "standard_attention", io),
+                read=Nq * d + 2 * Nk * d + 2 * Nq * Nk,
+                write=2 * Nq * Nk + Nq * d,
+                flops=4 * Nq * Nk * d,
+                units={"N²": Nq * Nk, "N·d": Nq * d} if Nq == Nk else None,
+            )
 
     @weight(1)
     @number("7.2")
@@ -73,9 +90,15 @@ class TestLabForward(AssignmentTestCase):
     def test_fa2(self):
         """Order "fa2", 3 × 4 tiles: O and L; Q, O and L move once, K and V for each block of Q"""
         N, d, Br, Bc = 48, 8, 16, 12
-        io = self.check_flash(N, d, Br, Bc, "fa2")
+        io = self.check_flash(N, N, d, Br, Bc, "fa2")
         Tr = N // Br
-        self.judge_io(io, N * d + Tr * 2 * N * d, N * d + N, 4 * N * N * d)
+        judge_io(
+            *(self, "flash_fwd", io),
+            read=N * d + Tr * 2 * N * d,
+            write=N * d + N,
+            flops=4 * N * N * d,
+            units={"N·d": N * d, "N": N},
+        )
 
     @weight(1)
     @number("7.4")
@@ -83,10 +106,26 @@ class TestLabForward(AssignmentTestCase):
     def test_fa1(self):
         """Order "fa1", 3 × 4 tiles: O and L; K and V move once, Q, O, ℓ, m for each block of K"""
         N, d, Br, Bc = 48, 8, 16, 12
-        io = self.check_flash(N, d, Br, Bc, "fa1")
+        io = self.check_flash(N, N, d, Br, Bc, "fa1")
         Tc = N // Bc
-        read = 2 * N * d + Tc * (2 * N * d + 2 * N)
-        self.judge_io(io, read, Tc * (N * d + 2 * N), 4 * N * N * d)
+        judge_io(
+            *(self, "flash_fwd", io),
+            read=2 * N * d + Tc * (2 * N * d + 2 * N),
+            write=Tc * (N * d + 2 * N),
+            flops=4 * N * N * d,
+            units={"N·d": N * d, "N": N},
+        )
+        # causal, at the end of the keys: the last query of a block may see a single key of another.
+        Nq, Nk, Br, Bc = 24, 29, 8, 6
+        io = self.check_flash(Nq, Nk, d, Br, Bc, "fa1", causal=True)
+        tiles = list(oracle.tiles(Nq, Nk, Br, Bc, causal=True))
+        rows = sum(rows for rows, _ in tiles)
+        judge_io(
+            *(self, "flash_fwd, causal", io),
+            read=2 * Nk * d + rows * (2 * d + 2),
+            write=rows * (d + 2),
+            flops=4 * d * sum(rows * columns for rows, columns in tiles),
+        )
 
 
 class TestLabBackward(AssignmentTestCase):
@@ -116,8 +155,8 @@ class TestLabBackward(AssignmentTestCase):
             "write": before["write"] + 2 * Nk * d + rows * d,
             "flops": 10 * d * sum(rows * columns for rows, columns in tiles),
         }
-        counted = {name: io.fields.get(name) for name in expected_io}
-        self.assertEqual(counted, expected_io, "IO")
+        units = {"N·d": Nq * d, "N": Nq} if Nq == Nk and not causal else None
+        judge_io(self, "flash_bwd", io, units, **expected_io)
 
     @weight(1)
     @number("8.1")
@@ -134,13 +173,13 @@ class TestLabBackward(AssignmentTestCase):
         expected = oracle.gradients(Q, K, V, dO)
         for name, gradient, right in zip(("dQ", "dK", "dV"), got, expected, strict=True):
             self.assert_close(name, gradient, right, dtype=torch.float64)
-        counted = {name: io.fields.get(name) for name in ("read", "write", "flops")}
-        expected_io = {
-            "read": 5 * N * N + 5 * N * d,
-            "write": 2 * N * N + 4 * N * d,
-            "flops": 8 * N * N * d,
-        }
-        self.assertEqual(counted, expected_io, "IO")
+        judge_io(
+            *(self, "standard_attention_bwd", io),
+            read=5 * N * N + 5 * N * d,
+            write=2 * N * N + 4 * N * d,
+            flops=8 * N * N * d,
+            units={"N²": N * N, "N·d": N * d},
+        )
 
     @weight(2)
     @number("8.2")

@@ -66,6 +66,11 @@ class TestStates(AssignmentTestCase):
             self.judge(call.value, s, v)
             call = self.student.call("merge_states", *(self.state(half[0]) for half in halves))
             self.judge(call.value, s, None)
+        s[1] = s[2, :3] = -math.inf  # one row sees no key, one none of piece a
+        call = self.student.call(
+            "merge_states", self.state(s[:, :3], v[:3]), self.state(s[:, 3:], v[3:])
+        )
+        self.judge(call.value, s, v)
 
 
 class TestStandard(AssignmentTestCase):
@@ -95,6 +100,7 @@ class TestStandard(AssignmentTestCase):
         q, k, v = self.randn(6, 8), self.randn(9, 8), self.randn(9, 8)
         self.check(q, k, v, causal=True)
         self.check(q, k, v, causal=True, q_start=3)
+        self.check(q, k, v, causal=True, q_start=-2)  # the first two see no key
         self.check(q, k, v, scale=1 / math.pi)
         q, k, v = (self.randn(2, 3, n, 8, dtype=torch.float64) for n in (6, 9, 9))
         self.check(q, k, v, causal=True, q_start=1)

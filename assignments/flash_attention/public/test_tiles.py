@@ -12,8 +12,18 @@ from grader.testing import AssignmentTestCase
 class TestFlashForward(AssignmentTestCase):
     """O, L and the counts in stats of `flash_forward`."""
 
-    def check(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, **options: Any) -> None:
-        """flash_forward(q, k, v, Br=…, …) against the definition, and its count of tiles."""
+    def check(
+        self,
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        rescales: bool = False,
+        **options: Any,
+    ) -> None:
+        """flash_forward(q, k, v, Br=…, …) against the definition, and its count of tiles.
+
+        With `rescales` also that of rows rescaled.
+        """
         call = self.student.call("flash_forward", q, k, v, **options, stats={})
         o, L = self.unpack(call, "O", "L")
         Br, Bc = options["Br"], options["Bc"]
@@ -24,8 +34,14 @@ class TestFlashForward(AssignmentTestCase):
         Nq, Nk = q.shape[-2], k.shape[-2]
         computed = len(list(oracle.tiles(Nq, Nk, Br, Bc, causal, start)))
         every = len(list(oracle.tiles(Nq, Nk, Br, Bc)))
-        counts = {name: call.filled["stats"].get(name, 0) for name in ("tiles", "skipped")}
-        self.assertEqual(counts, {"tiles": computed, "skipped": every - computed}, "stats")
+        expected = {"tiles": computed, "skipped": every - computed}
+        if rescales:
+            scale = options.get("scale")
+            expected["rescales"] = oracle.rescales(q, k, Bc, causal, start, scale)
+        counts = {name: call.filled["stats"].get(name, 0) for name in expected}
+        if words := oracle.miscounts("stats", counts, expected):
+            self.fail(words)
+        self.assertEqual(counts, expected, "stats")
 
     @weight(2)
     @number("3.1")
@@ -41,7 +57,7 @@ class TestFlashForward(AssignmentTestCase):
         """4 × 6 tiles; then tiles that do not fit: N = 37 and 53, Br = 16, Bc = 10"""
         self.check(self.randn(64, 16), self.randn(96, 16), self.randn(96, 16), Br=16, Bc=16)
         q, k, v = (self.randn(2, n, 16, dtype=torch.float64) for n in (37, 53, 53))
-        self.check(q, k, v, Br=16, Bc=10)
+        self.check(q, k, v, Br=16, Bc=10, rescales=True)
 
     @weight(2)
     @number("3.3")
@@ -51,6 +67,8 @@ class TestFlashForward(AssignmentTestCase):
         q, k, v = (self.randn(40, 16) for _ in range(3))
         self.check(q, k, v, Br=8, Bc=8, causal=True)
         self.check(q, k, v, Br=16, Bc=12, causal=True)
+        self.check(q, k, v, Br=9, Bc=8, causal=True)  # the last query of a block sees one key more
+        self.check(q, k, v, Br=8, Bc=8, causal=True, q_start=-6)  # and here the first see none
         self.check(q[:24], k, v, Br=8, Bc=8, causal=True, q_start=16)
 
 
@@ -74,8 +92,11 @@ class TestFlashBackward(AssignmentTestCase):
                 q.shape[-2], k.shape[-2], options["Br"], options["Bc"], causal, start
             )
         )
-        adds = call.filled["stats"].get("dq_atomic_adds", 0)
-        self.assertEqual(adds, rows * q.shape[-1], "stats['dq_atomic_adds']")
+        counts = {"dq_atomic_adds": call.filled["stats"].get("dq_atomic_adds", 0)}
+        expected_counts = {"dq_atomic_adds": rows * q.shape[-1]}
+        if words := oracle.miscounts("stats", counts, expected_counts):
+            self.fail(words)
+        self.assertEqual(counts, expected_counts, "stats")
 
     @weight(2)
     @number("4.1")
@@ -100,4 +121,5 @@ class TestFlashBackward(AssignmentTestCase):
         """causal: tiles above the diagonal are skipped, the others masked; q_start 0 and 16"""
         q, k, v = (self.randn(40, 16) for _ in range(3))
         self.check(q, k, v, Br=16, Bc=12, causal=True)
+        self.check(q, k, v, Br=9, Bc=8, causal=True)
         self.check(q[:24], k, v, Br=8, Bc=8, causal=True, q_start=16)

@@ -99,6 +99,26 @@ class TestAttentionBackward(AssignmentTestCase):
         for dtype in (torch.bfloat16, torch.float16):
             q, k, v = (self.randn(1, 2, n, 32, dtype=dtype) for n in (24, 40, 40))
             self.check(q, k, v, Br=16, Bc=16)
+            self.check(*self.large_delta(32, 32, 32, dtype), Br=16, Bc=16)
+
+    def large_delta(
+        self, Nq: int, Nk: int, d: int, dtype: torch.dtype
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """q, k and v for which dP − delta is small, dP and delta are large, and o is exact.
+
+        So the gradients show whether o·do is rounded before it is summed up. Values come in pairs
+        c + x and c − x, all of them short binary fractions. Keys are equal in that half of their
+        numbers in which queries are not 0: P is the same for every key, and o is c.
+        """
+        half, heads = d // 2, 2
+        q, k = (self.randn(1, heads, n, d) for n in (Nq, Nk))
+        q[..., half:] = 0
+        k[..., :half] = 3
+        c = 4 + self.randn(1, heads, 1, d).abs().clamp(max=3)
+        x = self.randn(1, heads, Nk // 2, d).clamp(-0.9, 0.9) / 2
+        c, x = ((t * 32).round() / 32 for t in (c, x))
+        v = torch.cat((c + x, c - x), dim=2)
+        return q.to(dtype), k.to(dtype), v.to(dtype)
 
     @weight(2)
     @number("10.6")

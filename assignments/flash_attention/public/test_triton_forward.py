@@ -55,6 +55,8 @@ class TestAttentionForward(AssignmentTestCase):
         """2 × 3 heads, 64 queries, 96 keys, d = 32: 4 × 3 tiles of 16 × 32 a head"""
         q, k, v = (self.randn(2, 3, n, 32) for n in (64, 96, 96))
         self.check(q, k, v, Br=16, Bc=32)
+        q, k, v = (self.randn(1, heads, n, 16) for heads, n in ((4, 16), (2, 32), (2, 32)))
+        self.check(q, k, v, Br=16, Bc=32)  # 4 query heads on 2 key heads
 
     @weight(2)
     @number("9.3")
@@ -71,7 +73,7 @@ class TestAttentionForward(AssignmentTestCase):
     @visibility("visible")
     def test_causal(self):
         """causal: 40 queries and 40 keys; 20 queries at the end of 53 keys"""
-        for Nq, Nk in ((40, 40), (20, 53)):
+        for Nq, Nk in ((40, 40), (20, 53), (30, 12)):  # the last: 18 queries that see no key
             q, k, v = (self.randn(1, 2, n, 16) for n in (Nq, Nk, Nk))
             self.check(q, k, v, causal=True, Br=16, Bc=16)
 
@@ -98,3 +100,13 @@ class TestAttentionForward(AssignmentTestCase):
                 loaded=Budget("B*H*(Nq + 2*cdiv(Nq, Br)*Nk)*d*s", **sizes, Nk=Nk, Br=Br),
                 stored=Budget("B*H*Nq*(d*s + 4)", **sizes),
             )
+        # A causal mask: blocks of keys that no query of a block sees are not loaded.
+        N, Br, Bc = 64, 16, 16
+        q, k, v = (self.randn(B, H, N, d) for _ in range(3))
+        K_rows = oracle.key_rows(N, N, Br, Bc, causal=True)
+        sizes = {"B": B, "H": H, "Nq": N, "d": d, "s": 4}
+        self.assert_traffic(
+            self.check(q, k, v, causal=True, Br=Br, Bc=Bc),
+            loaded=Budget("B*H*(Nq + 2*K_rows)*d*s", **sizes, K_rows=K_rows),
+            stored=Budget("B*H*Nq*(d*s + 4)", **sizes),
+        )

@@ -31,31 +31,12 @@ class TestFlashForwardHidden(AssignmentTestCase):
         expected = {
             "tiles": computed,
             "skipped": every - computed,
-            "rescales": self.rescales(q, k, **options),
+            "rescales": oracle.rescales(q, k, Bc, causal, start, options.get("scale")),
         }
         counts = {name: call.filled["stats"].get(name, 0) for name in expected}
+        if words := oracle.miscounts("stats", counts, expected):
+            self.fail(words)
         self.assertEqual(counts, expected, "stats")
-
-    def rescales(
-        self,
-        q: torch.Tensor,
-        k: torch.Tensor,
-        Br: int,
-        Bc: int,
-        causal: bool = False,
-        q_start: int = 0,
-        scale: float | None = None,
-    ) -> int:
-        """How often a row's maximum, once it has one, grows from one key block to the next."""
-        sign = 1.0 if scale is None else math.copysign(1.0, scale)
-        S = q.double() @ k.double().transpose(-1, -2) * sign
-        S.masked_fill_(~oracle.visible(*S.shape[-2:], causal, q_start), -math.inf)
-        tops = [S[..., j : j + Bc].amax(-1) for j in range(0, k.shape[-2], Bc)]
-        count, m = 0, torch.full(q.shape[:-1], -math.inf, dtype=torch.float64)
-        for top in tops:
-            count += int(((top > m) & (m > -math.inf)).sum())
-            m = torch.maximum(m, top)
-        return count
 
     @weight(1)
     @number("3.4")
