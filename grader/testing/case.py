@@ -22,7 +22,7 @@ from grader.testing.evidence import Row
 from grader.testing.record import Record
 from grader.testing.replay import Unclear, replay, substitute
 from grader.testing.running import describe
-from grader.testing.student import Call, Student
+from grader.testing.student import Call, Launches, Student
 from grader.testing.trace import leaves_of, reach
 from grader.testing.traffic import Direction, check_traffic, no_kernel
 
@@ -76,6 +76,7 @@ class AssignmentTestCase(unittest.TestCase):
         self.evidence: list[Row] = []
         self._generator: torch.Generator | None = None
         self._by_kernels = True  # whether the call unpacked last launched any
+        self._again: list[tuple[Call, Call]] = []  # calls, and these on other inputs
 
     @property
     def number(self) -> str:
@@ -195,6 +196,8 @@ class AssignmentTestCase(unittest.TestCase):
     ) -> None:
         """Checks that a call launched a kernel and that its kernels stay within a byte budget.
 
+        They have to do so on other inputs, too, if `assert_follows` has run them on such before.
+
         Args:
             call: the call.
             loaded: the most bytes that its kernels may load.
@@ -220,6 +223,11 @@ class AssignmentTestCase(unittest.TestCase):
             self.evidence.append(outcome.row)
             if outcome.failure is not None:
                 failures.append(outcome.failure)
+                continue
+            for again in (other for first, other in self._again if first is call):
+                outcome = check_traffic(again, which, budget, self.student.source)
+                if outcome.failure is not None:
+                    failures.append(f"launched again on other inputs, {outcome.failure}")
         if failures:
             raise self.failureException("\n".join(failures))
 
@@ -281,8 +289,11 @@ class AssignmentTestCase(unittest.TestCase):
         guesses: list[int | None] = [None, *range(len(call.trace.inputs))]
         for guess in guesses:
             try:
-                value = replay(call.trace, inputs, call.value, guess)
-                return check(Call(call.name, value, call.profile))
+                value, records = replay(call.trace, inputs, call.value, guess)
+                again = Call(call.name, value, Launches(tuple(records)))
+                check(again)
+                self._again.append((call, again))
+                return
             except Unclear:
                 continue
             except (self.failureException, mini_triton.KernelError):

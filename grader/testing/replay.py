@@ -69,7 +69,9 @@ class _Pair:
         self.raw = bits(self.old).numpy().tobytes()
 
 
-def replay(trace: Trace, inputs: Any, outputs: Any, guess: int | None = None) -> Any:
+def replay(
+    trace: Trace, inputs: Any, outputs: Any, guess: int | None = None
+) -> tuple[Any, list[mini_triton.LaunchRecord]]:
     """What a call would have returned had its launches been executed on other inputs.
 
     Args:
@@ -80,20 +82,29 @@ def replay(trace: Trace, inputs: Any, outputs: Any, guess: int | None = None) ->
             several.
 
     Returns:
-        The same with other tensors. Numbers in them that came from no kernel are as they were.
+        The outputs with other tensors (numbers in them that came from no kernel are as they were),
+        and what each launch moved this time.
 
     Raises:
         Unclear: see there.
         KernelError: a launch fails on these inputs.
         ValueError: the inputs do not correspond to those of the call.
     """
-    return _Replay(trace, inputs, guess).value(outputs)
+    again = _Replay(trace, inputs, guess)
+    return again.value(outputs), again.records
 
 
 class _Replay:
+    """The launches of a trace, executed again.
+
+    Attributes:
+        records: what each of them moved.
+    """
+
     def __init__(self, trace: Trace, inputs: Any, guess: int | None) -> None:
         self._trace = trace
         self._guess = guess
+        self.records: list[mini_triton.LaunchRecord] = []
         self._pairs: list[_Pair] = []
         self._left: dict[tuple[int, int], torch.Tensor] = {}
         others = [leaf for leaf in leaves_of(inputs) if isinstance(leaf, torch.Tensor)]
@@ -112,9 +123,8 @@ class _Replay:
             reach(new).copy_(self._followed(old))
             args[position] = new
         launch = step.launch
-        device.launch(
-            mini_triton.Launch(launch.kernel, launch.ttir, launch.grid, args, launch.arg_names)
-        )
+        again = mini_triton.Launch(launch.kernel, launch.ttir, launch.grid, args, launch.arg_names)
+        self.records.append(device.launch(again))
         for position in positions:
             if step.moved(position).stored:
                 self._learn(step.left(position), args[position], None)
