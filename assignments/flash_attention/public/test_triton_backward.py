@@ -107,13 +107,15 @@ class TestAttentionBackward(AssignmentTestCase):
         """q, k and v for which dP − delta is small, dP and delta are large, and o is exact.
 
         So the gradients show whether o·do is rounded before it is summed up. Values come in pairs
-        c + x and c − x, all of them short binary fractions. Keys are equal in that half of their
-        numbers in which queries are not 0: P is the same for every key, and o is c.
+        c + x and c − x, all of them short binary fractions. Queries are 0 where keys are not, and
+        keys where queries are not: P is the same for every key, and o is c. An error of delta is
+        one of dq times the mean of the keys, which therefore is not 0.
         """
         half, heads = d // 2, 2
         q, k = (self.randn(1, heads, n, d) for n in (Nq, Nk))
         q[..., half:] = 0
-        k[..., :half] = 3
+        k += 2
+        k[..., :half] = 0
         c = 4 + self.randn(1, heads, 1, d).abs().clamp(max=3)
         x = self.randn(1, heads, Nk // 2, d).clamp(-0.9, 0.9) / 2
         c, x = ((t * 32).round() / 32 for t in (c, x))
