@@ -26,6 +26,10 @@ from grader.testing.student import Call, Launches, Student
 from grader.testing.trace import leaves_of, reach
 from grader.testing.traffic import Direction, check_traffic, no_kernel
 
+#: 32-bit registers of a multiprocessor, compute capability 5.0 and later (CUDA C++ Programming
+#: Guide, technical specifications per compute capability).
+REGISTERS = 65_536
+
 
 def test_seed(run_seed: int, number: str) -> int:
     """The seed of one test's generator: a function of the run's seed and the test's number only.
@@ -230,6 +234,41 @@ class AssignmentTestCase(unittest.TestCase):
                     failures.append(f"launched again on other inputs, {outcome.failure}")
         if failures:
             raise self.failureException("\n".join(failures))
+
+    def assert_tiles_fit(self, call: Call) -> None:
+        """Checks that a call's kernels work in tiles that a GPU could hold.
+
+        A multiprocessor has 65,536 registers of 32 bits. A kernel that takes a whole axis as one
+        tile compiles on the simulator, and moves few bytes; it has not solved the problem.
+
+        Raises:
+            AssertionError: a tile is larger; the text says which kernel's.
+        """
+        for record in call.profile.launches:
+            if record.largest_tile > REGISTERS:
+                self.fail(
+                    f"kernel {record.kernel} makes a tile of {record.largest_tile:,} elements, but "
+                    f"a multiprocessor has {REGISTERS:,} registers: go through a long axis block "
+                    "by block"
+                )
+
+    def assert_programs(self, call: Call, programs: int, why: str) -> None:
+        """Checks that one of a call's launches has so many programs, which can run side by side.
+
+        Args:
+            call: the call.
+            programs: the fewest.
+            why: how many these are, for people: `n_split·B·G`.
+
+        Raises:
+            AssertionError: none has.
+        """
+        most = max((record.programs for record in call.profile.launches), default=0)
+        if most < programs:
+            self.fail(
+                f"{call.name} launches at most {most} programs at once; {why} = {programs} were "
+                "expected"
+            )
 
     def assert_by_kernels(
         self,

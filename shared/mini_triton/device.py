@@ -34,7 +34,7 @@ class LocalDevice:
         """See `Device.launch`."""
         machine = Machine(launch, show=self._show)
         machine.run()
-        record = LaunchRecord(launch.kernel, launch.grid)
+        record = LaunchRecord(launch.kernel, launch.grid, largest_tile=machine.program.largest_tile)
         for (where, position, kind, size), elements in machine.counts.items():
             record.add(launch.arg_names[position], where, kind, elements, size)
         return record

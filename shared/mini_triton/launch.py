@@ -6,6 +6,7 @@ process that holds the student's code sends it, and the judge's device executes 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,12 +84,27 @@ class Counted:
 
 @dataclass
 class LaunchRecord(Counted):
-    """What one launch moved, per tensor argument and per source line (file, line)."""
+    """What one launch moved, per tensor argument and per source line (file, line).
+
+    Attributes:
+        kernel: its name.
+        grid: programs along each axis.
+        tensors: traffic by tensor argument.
+        lines: traffic by (file, line).
+        largest_tile: elements of the largest tile that the kernel names, whether or not a GPU could
+            hold it.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
     tensors: dict[str, Traffic] = field(default_factory=dict)
     lines: dict[tuple[str, int], Traffic] = field(default_factory=dict)
+    largest_tile: int = 1
+
+    @property
+    def programs(self) -> int:
+        """How many programs were launched."""
+        return math.prod(self.grid)
 
     @property
     def total(self) -> Traffic:
@@ -113,6 +129,7 @@ class LaunchRecord(Counted):
         return {
             "kernel": self.kernel,
             "grid": list(self.grid),
+            "largest_tile": self.largest_tile,
             "tensors": {name: vars(traffic).copy() for name, traffic in self.tensors.items()},
             "lines": [
                 {"file": file, "line": line, **vars(traffic)}
@@ -124,7 +141,7 @@ class LaunchRecord(Counted):
     def from_dict(cls, data: dict[str, Any]) -> LaunchRecord:
         """The record that `to_dict` described."""
         x, y, z = data["grid"]
-        record = cls(data["kernel"], (x, y, z))
+        record = cls(data["kernel"], (x, y, z), largest_tile=data["largest_tile"])
         record.tensors = {name: Traffic(**traffic) for name, traffic in data["tensors"].items()}
         for entry in data["lines"]:
             counts = {key: entry[key] for key in vars(Traffic())}

@@ -163,3 +163,19 @@ def test_numbers_are_compared_as_ever(case):
     case.assertEqual([np.int64(3), 3.0], [3, 3])
     with pytest.raises(AssertionError, match="3 != 4 : count"):
         case.assertEqual(3, 4, "count")
+
+
+def launched(**about):
+    return Call("f", None, Launches((mini_triton.LaunchRecord("k", (3, 2, 1), **about),)))
+
+
+def test_a_tile_larger_than_a_multiprocessor_is_refused(case):
+    case.assert_tiles_fit(launched(largest_tile=65_536))
+    with pytest.raises(AssertionError, match=r"kernel k makes a tile of 131,072 elements, but"):
+        case.assert_tiles_fit(launched(largest_tile=131_072))
+
+
+def test_too_few_programs(case):
+    case.assert_programs(launched(), 6, "n_split·G")
+    with pytest.raises(AssertionError, match=r"f launches at most 6 programs at once; n_split·G ="):
+        case.assert_programs(launched(), 7, "n_split·G")
