@@ -21,6 +21,10 @@ class TestDecode(AssignmentTestCase):
         for part in parts:
             if not isinstance(part, Record) or part.kind != "SoftmaxState":
                 self.fail(f"every part is to be a SoftmaxState, not {part!r:.80}")
+            for name, shape in (("m", q.shape[:-1]), ("l", q.shape[:-1]), ("o", q.shape)):
+                value = getattr(part, name)
+                if not isinstance(value, torch.Tensor) or value.shape != shape:
+                    self.fail(f"{name} of a part is to be a tensor of shape {tuple(shape)}")
         together = oracle.joined([(part.m, part.l, part.o) for part in parts])
         s = q.double() @ k.double().transpose(-1, -2) / math.sqrt(q.shape[-1])
         whole = oracle.state(s, v)

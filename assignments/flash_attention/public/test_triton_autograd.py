@@ -22,6 +22,7 @@ class TestFlashAttention(AssignmentTestCase):
         name = "flash_triton:FlashAttention.apply"
         call = self.student.gradients(name, q, k, v, causal, None, wrt=(0, 1, 2), dy=do)
         o, dq, dk, dv = self.judge(call, q, k, v, do, causal)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, dq=dq, dk=dk, dv=dv)
         others = [self.like(t) for t in (q, k, v, do)]
         self.assert_follows(call, lambda again: self.judge(again, *others, causal), *others)

@@ -8,6 +8,9 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
+#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
+LONG = 4_112
+
 
 class TestAttentionBackward(AssignmentTestCase):
     """dq, dk and dv of `attention_backward`, given o and lse of a right forward."""
@@ -26,6 +29,7 @@ class TestAttentionBackward(AssignmentTestCase):
         name = "flash_triton:attention_backward"
         call = self.student.call(name, *inputs, causal=causal, **blocks)
         dq, dk, dv = self.judge(call, q, k, v, do, causal)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, dq=dq, dk=dk, dv=dv)
         q, k, v, do = (self.like(t) for t in (q, k, v, do))
         inputs = (q, k, v, *self.forward(q, k, v, causal), do)
@@ -68,11 +72,14 @@ class TestAttentionBackward(AssignmentTestCase):
     @number("10.2")
     @visibility("visible")
     def test_any_size(self):
-        """37 queries, 53 keys, d = 40: no block divides them; 150 in blocks of your own choice"""
+        """37 queries, 53 keys, d = 40: no block divides them; 150 in your own; 4,112 of either"""
         q, k, v = (self.randn(2, 2, n, 40) for n in (37, 53, 53))
         self.check(q, k, v, Br=16, Bc=32)
         q, k, v = (self.randn(1, 2, 150, 40) for _ in range(3))
         self.check(q, k, v)
+        for Nq, Nk in ((16, LONG), (LONG, 16)):
+            q, k, v = (self.randn(1, 1, n, 16) for n in (Nq, Nk, Nk))
+            self.check(q, k, v, Br=64, Bc=64)
 
     @weight(2)
     @number("10.3")

@@ -8,6 +8,9 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
+#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
+LONG = 4_112
+
 
 class TestAttentionDecode(AssignmentTestCase):
     """o and lse of `attention_decode`, and the bytes that its kernels move."""
@@ -16,6 +19,7 @@ class TestAttentionDecode(AssignmentTestCase):
         """attention_decode(q, k, v, n_split): right, and computed by kernels from q, k and v."""
         call = self.student.call("flash_triton:attention_decode", q, k, v, n_split)
         o, lse = self.judge(call, q, k, v)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, lse=lse)
         q, k, v = self.like(q), self.like(k), self.like(v)
         self.assert_follows(call, lambda again: self.judge(again, q, k, v), q, k, v)
@@ -42,16 +46,18 @@ class TestAttentionDecode(AssignmentTestCase):
     @number("11.1")
     @visibility("visible")
     def test_one_split(self):
-        """One query, 64 keys, one split"""
+        """One query, one split: 64 keys; 4,112 keys"""
         self.check(*self.inputs(B=1, H=1, G=1, Nq=1, Nk=64, d=16), n_split=1)
+        self.check(*self.inputs(B=1, H=1, G=1, Nq=1, Nk=LONG, d=16), n_split=1)
 
     @weight(2)
     @number("11.2")
     @visibility("visible")
     def test_splits(self):
         """2 × 3 heads, 250 keys in 4 splits; 100 keys in 3 splits"""
-        self.check(*self.inputs(B=2, H=3, G=3, Nq=1, Nk=250, d=40), n_split=4)
-        self.check(*self.inputs(B=1, H=2, G=2, Nq=1, Nk=100, d=40), n_split=3)
+        for B, G, Nk, n_split in ((2, 3, 250, 4), (1, 2, 100, 3)):
+            call = self.check(*self.inputs(B, G, G, Nq=1, Nk=Nk, d=40), n_split)
+            self.assert_programs(call, n_split * B * G, "n_split·B·G")
 
     @weight(1)
     @number("11.3")

@@ -8,6 +8,9 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
+#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
+LONG = 4_112
+
 
 class TestAttentionForward(AssignmentTestCase):
     """o and lse of `attention_forward`, and the bytes that its kernel moves."""
@@ -24,6 +27,7 @@ class TestAttentionForward(AssignmentTestCase):
         name = "flash_triton:attention_forward"
         call = self.student.call(name, q, k, v, causal=causal, **blocks)
         o, lse = self.judge(call, q, k, v, causal)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, lse=lse)
         q, k, v = self.like(q), self.like(k), self.like(v)
         self.assert_follows(call, lambda again: self.judge(again, q, k, v, causal), q, k, v)
@@ -62,11 +66,13 @@ class TestAttentionForward(AssignmentTestCase):
     @number("9.3")
     @visibility("visible")
     def test_any_size(self):
-        """37 queries, 53 keys, d = 40: no block divides them; 150 in blocks of your own choice"""
+        """37 queries, 53 keys, d = 40: no block divides them; 150 in your own; 4,112 keys"""
         q, k, v = (self.randn(1, 2, n, 40) for n in (37, 53, 53))
         self.check(q, k, v, Br=16, Bc=16)
         q, k, v = (self.randn(1, 2, 150, 40) for _ in range(3))
         self.check(q, k, v)
+        q, k, v = (self.randn(1, 1, n, 16) for n in (16, LONG, LONG))
+        self.check(q, k, v, Br=16, Bc=64)
 
     @weight(2)
     @number("9.4")

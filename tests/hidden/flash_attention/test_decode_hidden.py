@@ -6,7 +6,7 @@ import torch
 from gradescope_utils.autograder_utils.decorators import number, visibility, weight
 
 from assignments.flash_attention import oracle
-from grader.testing import AssignmentTestCase
+from grader.testing import AssignmentTestCase, Record
 
 
 class TestDecodeHidden(AssignmentTestCase):
@@ -24,6 +24,13 @@ class TestDecodeHidden(AssignmentTestCase):
         expected = oracle.attention(q, k, v, scale=scale)[0]
         self.assert_close("O", o, expected, dtype=q.dtype, floor=1e-30)
         self.assertEqual(len(parts), n_split, "the number of parts")
+        for part in parts:
+            if not isinstance(part, Record) or part.kind != "SoftmaxState":
+                self.fail(f"every part is to be a SoftmaxState, not {part!r:.80}")
+            for name, shape in (("m", q.shape[:-1]), ("l", q.shape[:-1]), ("o", q.shape)):
+                value = getattr(part, name)
+                if not isinstance(value, torch.Tensor) or value.shape != shape:
+                    self.fail(f"{name} of a part is to be a tensor of shape {tuple(shape)}")
         together = oracle.joined([(part.m, part.l, part.o) for part in parts])
         factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
         whole = oracle.state(q.double() @ k.double().transpose(-1, -2) * factor, v)

@@ -50,7 +50,8 @@ class TestLabForwardHidden(AssignmentTestCase):
         self.check(1, 33, 7, Br=4, Bc=16)
         for N, d, M, Br, Bc in ((100, 40, 1000, 7, 7), (1000, 8, 4097, 8, 129)):
             call = self.student.call("flash_lab:block_sizes", M, d)
-            self.assertEqual(tuple(call.value), (Br, Bc), f"block_sizes({M}, {d})")
+            sizes = self.unpack(call, "Br", "Bc", kinds=(int, int))
+            self.assertEqual(sizes, (Br, Bc), f"block_sizes({M}, {d})")
             Tr, Tc = -(-N // Br), -(-N // Bc)
             for order, expected in (
                 ("fa1", 2 * N * d + Tc * (3 * N * d + 4 * N)),

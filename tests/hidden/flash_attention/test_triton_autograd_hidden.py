@@ -17,6 +17,7 @@ class TestFlashAttentionHidden(AssignmentTestCase):
         name = "flash_triton:flash_attention"
         call = self.student.gradients(name, q, k, v, wrt=(0, 1, 2), dy=do, **options)
         o, dq, dk, dv = self.judge(call, q, k, v, do, options)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, dq=dq, dk=dk, dv=dv)
         others = [self.like(t) for t in (q, k, v, do)]
         self.assert_follows(call, lambda again: self.judge(again, *others, options), *others)

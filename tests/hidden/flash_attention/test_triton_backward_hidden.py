@@ -33,6 +33,7 @@ class TestAttentionBackwardHidden(AssignmentTestCase):
         name = "flash_triton:attention_backward"
         call = self.student.call(name, *inputs, causal=causal, scale=scale, **blocks)
         dq, dk, dv = self.judge(call, inputs, causal, scale, rtol, floor)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, dq=dq, dk=dk, dv=dv)
         q, k, v, do = (self.like(t) for t in (q, k, v, do))
         others = (q, k, v, *self.forward(q, k, v, causal, scale), do)

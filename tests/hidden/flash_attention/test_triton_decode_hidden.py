@@ -25,6 +25,7 @@ class TestAttentionDecodeHidden(AssignmentTestCase):
         """attention_decode(q, k, v, n_split, scale): right, and computed by kernels."""
         call = self.student.call("flash_triton:attention_decode", q, k, v, n_split, scale=scale)
         o, lse = self.judge(call, q, k, v, scale, rtol)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, lse=lse)
         others = [self.like(t) for t in (q, k, v)]
         self.assert_follows(call, lambda again: self.judge(again, *others, scale, rtol), *others)

@@ -28,6 +28,7 @@ class TestAttentionForwardHidden(AssignmentTestCase):
         name = "flash_triton:attention_forward"
         call = self.student.call(name, q, k, v, causal=causal, scale=scale, **blocks)
         o, lse = self.judge(call, q, k, v, causal, scale, rtol)
+        self.assert_tiles_fit(call)
         self.assert_by_kernels(call, o=o, lse=lse)
         others = [self.like(t) for t in (q, k, v)]
         self.assert_follows(

@@ -1,9 +1,11 @@
 """Takes all keys of a head in one tile, with a softmax in one piece: no online softmax at all.
 
-Every head of the tests fits into one tile, of 2²⁰ numbers at most. So this is within every budget.
+On the simulator one tile may hold 2²⁰ numbers, and this is within every budget. A multiprocessor
+has 65,536 registers.
 
-test: 9.6
-verdict: passed
+test: 9.3
+verdict: failed
+says: makes a tile of
 """
 
 import torch
