@@ -56,7 +56,7 @@ class TestAttentionForward(AssignmentTestCase):
     @number("9.2")
     @visibility("visible")
     def test_many_tiles(self):
-        """2 × 3 heads, 64 queries, 96 keys, d = 32: 4 × 3 tiles of 16 × 32 a head"""
+        """2 × 3 heads of 4 × 3 tiles: 64 queries, 96 keys, d = 32; 4 query heads on 2 key heads"""
         q, k, v = (self.randn(2, 3, n, 32) for n in (64, 96, 96))
         self.check(q, k, v, Br=16, Bc=32)
         q, k, v = (self.randn(1, heads, n, 16) for heads, n in ((4, 16), (2, 32), (2, 32)))
@@ -78,7 +78,7 @@ class TestAttentionForward(AssignmentTestCase):
     @number("9.4")
     @visibility("visible")
     def test_causal(self):
-        """causal: 40 queries and 40 keys; 20 queries at the end of 53 keys"""
+        """causal: 40 queries, 40 keys; 20 at the end of 53 keys; 30, of which 18 see no key"""
         for Nq, Nk in ((40, 40), (20, 53), (30, 12)):  # the last: 18 queries that see no key
             q, k, v = (self.randn(1, 2, n, 16) for n in (Nq, Nk, Nk))
             self.check(q, k, v, causal=True, Br=16, Bc=16)
@@ -96,7 +96,7 @@ class TestAttentionForward(AssignmentTestCase):
     @number("9.6")
     @visibility("visible")
     def test_bytes(self):
-        """q is loaded once, k and v once a block of queries; o and lse are stored once"""
+        """q is loaded once, k and v once a block of queries that sees them; o and lse are stored"""
         B, H, d = 1, 2, 24
         for Nq, Nk, Br in ((64, 48, 16), (40, 56, 32)):
             q, k, v = (self.randn(B, H, n, d) for n in (Nq, Nk, Nk))

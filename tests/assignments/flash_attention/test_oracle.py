@@ -129,3 +129,23 @@ def test_roundings(dtype, unit):
         x = randn(1000)
         assert ((x.to(dtype).double() - x).abs() <= unit * x.abs()).all()
         assert oracle.roundings(dtype, 3) == 3 * unit
+
+
+def test_rescales_are_growing_maxima():
+    q, k = torch.ones(1, 1).double(), torch.tensor([1.0, 3.0, 2.0, 5.0, 5.0, 4.0]).double()[:, None]
+    assert oracle.rescales(q, k, Bc=1) == 2  # 1 → 3 → 5: to have a maximum at all is none
+    assert oracle.rescales(q, k, Bc=2) == 1
+    assert oracle.rescales(q, k, Bc=6) == 0
+    assert oracle.rescales(q, k, Bc=1, scale=-0.5) == 0  # the first is the largest now
+    assert oracle.rescales(q, k, Bc=1, causal=True, start=1) == 1
+    assert oracle.rescales(q, k, Bc=1, causal=True, start=-1) == 0
+
+
+def test_miscounts_in_words():
+    right = {"read": 100, "write": 10}
+    assert oracle.miscounts("f", right, right) == ""
+    assert oracle.miscounts("f", {"read": 124, "write": 9}, right, {"N·d": 12}) == (
+        "f: read = 124, expected 100: 24 too many, 2·N·d\nf: write = 9, expected 10: 1 too few"
+    )
+    for odd in (None, "100", math.nan, math.inf, 10**30, torch.ones(2)):
+        assert oracle.miscounts("f", {"read": odd, "write": 10}, right) == ""
