@@ -45,9 +45,15 @@ setup: $(READY) ## Make .venv with everything (quick when it is there)
 demo: $(READY) ## TA: grade the reference and the untouched starter of an assignment
 	@$(BIN)/python -m grader demo $(or $(A),rmsnorm)
 
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS)
+# These first, in processes of their own: a judge forks the process that it is made in, and what
+# other tests have loaded there would count as the student's memory.
+JUDGED := $(wildcard tests/attacks tests/grader)
+
 test: $(READY) ## Run the tests; with A=rmsnorm, the public tests on your file
 ifeq ($(A),)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(JOBS) $(wildcard tests) $(wildcard assignments/*/public)
+	@$(if $(JUDGED),$(PYTEST) $(JUDGED))
+	@$(PYTEST) $(wildcard tests) $(wildcard assignments/*/public) $(addprefix --ignore=,$(JUDGED))
 else
 	@$(BIN)/python -m pytest -q -rN --tables assignments/$(A)/public --submission $(call quoted,$(or $(SUBMISSION),starter/$(A)))
 endif
