@@ -15,6 +15,9 @@ import torch
 
 Tensor = torch.Tensor
 
+#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
+LONG = 4_112
+
 
 def visible(Nq: int, Nk: int, causal: bool = False, start: int | None = None) -> Tensor:
     """Which keys (columns) each query (row) sees: (Nq, Nk), boolean.

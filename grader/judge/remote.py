@@ -23,13 +23,13 @@ from grader.testing.problems import (
     KINDS,
     Crashed,
     Frame,
-    ImportFailed,
     MissingFile,
     StudentError,
     StudentProblem,
     TimedOut,
 )
 from grader.testing.student import Call, Launches, shown
+from grader.testing.submitted import require_read
 from grader.testing.trace import Trace
 
 #: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
@@ -213,11 +213,9 @@ class RemoteStudent:
     def _require_file(self, name: str) -> None:
         """Raises what kept the file that `name` is in from being read."""
         file = self._files[self._module_of(name)]
-        problem = self._submission.problem_of(file) if self._submission else None
-        if problem is not None and problem.kind == "import error":
-            raise ImportFailed(problem.message)
-        if problem is not None or not (self._folder / file).is_file():
-            raise MissingFile(problem.message if problem else f"{file} was not submitted")
+        require_read(self._submission, file)
+        if not (self._folder / file).is_file():
+            raise MissingFile(f"{file} was not submitted")
 
     def _problem(self, header: dict[str, Any]) -> StudentProblem:
         """What the worker says went wrong: believed, since it only ever costs points."""

@@ -24,8 +24,9 @@ from grader.house import House, HouseError
 from grader.submission import Submission, read
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
-from grader.testing.problems import ImportFailed, MissingFile, StudentProblem, TimedOut
+from grader.testing.problems import StudentProblem, TimedOut
 from grader.testing.student import Call
+from grader.testing.submitted import require_read
 
 #: The folder with the files that were tested last.
 SUBMITTED = pytest.StashKey[Path]()
@@ -122,10 +123,7 @@ class _Watched(LocalStudent):
     def _begin(self, name: str, call: str) -> None:
         """Imports a file that may have no end once: who waits for it knows by then."""
         file = self._files[name.rpartition(":")[0] or next(iter(self._files))]
-        problem = self._submission.problem_of(file) if self._submission else None
-        if problem is not None:
-            kind = ImportFailed if problem.kind == "import error" else MissingFile
-            raise kind(problem.message)
+        require_read(self._submission, file)
         if file in self._endless:
             raise TimedOut(
                 f"{file} was not imported again: that had no end in test {self._endless[file]}"

@@ -17,8 +17,26 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from grader.submission import Submission
 from grader.testing.explain import explain_import
-from grader.testing.problems import MissingFile, Misuse
+from grader.testing.problems import ImportFailed, MissingFile, Misuse
+
+
+def require_read(submission: Submission | None, file: str) -> None:
+    """Raises what kept a declared file from being read, if anything did.
+
+    Args:
+        submission: how reading went; None if there is nothing to say of it.
+        file: the declared file's name.
+
+    Raises:
+        ImportFailed: Python could not read it.
+        MissingFile: it is not there, or was refused.
+    """
+    problem = submission.problem_of(file) if submission else None
+    if problem is not None:
+        kind = ImportFailed if problem.kind == "import error" else MissingFile
+        raise kind(problem.message)
 
 
 class _SourceOnly(importlib.machinery.SourceFileLoader):

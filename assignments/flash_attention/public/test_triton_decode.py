@@ -8,9 +8,6 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
-#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
-LONG = 4_112
-
 
 class TestAttentionDecode(AssignmentTestCase):
     """o and lse of `attention_decode`, and the bytes that its kernels move."""
@@ -48,7 +45,7 @@ class TestAttentionDecode(AssignmentTestCase):
     def test_one_split(self):
         """One query, one split: 64 keys; 4,112 keys"""
         self.check(*self.inputs(B=1, H=1, G=1, Nq=1, Nk=64, d=16), n_split=1)
-        self.check(*self.inputs(B=1, H=1, G=1, Nq=1, Nk=LONG, d=16), n_split=1)
+        self.check(*self.inputs(B=1, H=1, G=1, Nq=1, Nk=oracle.LONG, d=16), n_split=1)
 
     @weight(2)
     @number("11.2")

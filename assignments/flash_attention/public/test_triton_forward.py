@@ -8,9 +8,6 @@ from gradescope_utils.autograder_utils.decorators import number, visibility, wei
 from assignments.flash_attention import oracle
 from grader.testing import AssignmentTestCase, Budget, Call
 
-#: Rows of 16 that fit into no tile: padded to a power of two they are 131,072 elements.
-LONG = 4_112
-
 
 class TestAttentionForward(AssignmentTestCase):
     """o and lse of `attention_forward`, and the bytes that its kernel moves."""
@@ -71,7 +68,7 @@ class TestAttentionForward(AssignmentTestCase):
         self.check(q, k, v, Br=16, Bc=16)
         q, k, v = (self.randn(1, 2, 150, 40) for _ in range(3))
         self.check(q, k, v)
-        q, k, v = (self.randn(1, 1, n, 16) for n in (16, LONG, LONG))
+        q, k, v = (self.randn(1, 1, n, 16) for n in (16, oracle.LONG, oracle.LONG))
         self.check(q, k, v, Br=16, Bc=64)
 
     @weight(2)
