@@ -10,10 +10,17 @@
 What to try: the logits with a cache and without; `init_params(TINY, tied=True)`; how few of the
 query heads share a KV head (`n_kv_heads`) until the cache is as large as for all of them.
 
-It is small enough to be read: `model` is the forward, `ops` its parts, `params` the shapes. All is
+It is small enough to be read: `model` is the forward, `ops` its parts, `backward` their gradients,
+`params` the shapes. All is
 float64, so that a wrong cut shows as a difference that no rounding explains.
 """
 
+from transformer_lab.backward import (
+    apply_rope_backward,
+    attention_core_backward,
+    rms_norm_backward,
+    silu_backward,
+)
 from transformer_lab.cache import KVCache
 from transformer_lab.config import TINY, Config
 from transformer_lab.model import forward
@@ -25,11 +32,15 @@ __all__ = [
     "Config",
     "KVCache",
     "apply_rope",
+    "apply_rope_backward",
     "attention_core",
+    "attention_core_backward",
     "check_params",
     "forward",
     "init_params",
     "rms_norm",
+    "rms_norm_backward",
     "rope_angles",
     "silu",
+    "silu_backward",
 ]

@@ -27,11 +27,7 @@ def rms_norm(x: Array, weight: Array, eps: float) -> Array:
     Raises:
         ValueError: `weight` has another width.
     """
-    if weight.shape != x.shape[-1:]:
-        raise ValueError(
-            f"weight has shape {weight.shape}; rows of x, of shape {x.shape}, "
-            f"have {x.shape[-1]} elements"
-        )
+    check_norm(x, weight)
     scale = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)  # (…, 1)
     normed: Array = x * scale * weight
     return normed
@@ -42,9 +38,15 @@ def silu(x: Array) -> Array:
 
     Source: N. Shazeer, "GLU Variants Improve Transformer" (2020), where it is called Swish₁.
     """
-    # σ = exp(−log(1 + e^(−x))): nothing overflows, and small values keep all their digits.
-    activated: Array = x * np.exp(-np.logaddexp(0, -x))
+    activated: Array = x * logistic(x)
     return activated
+
+
+def logistic(x: Array) -> Array:
+    """σ(x) = 1/(1 + e^(−x)), element by element."""
+    # exp(−log(1 + e^(−x))): nothing overflows, and small values keep all their digits.
+    sigma: Array = np.exp(-np.logaddexp(0, -x))
+    return sigma
 
 
 def rope_angles(pos: Array, dh: int, theta: float) -> tuple[Array, Array]:
@@ -121,6 +123,44 @@ def attention_core(q: Array, K: Array, V: Array, pos0: int) -> Array:
     Raises:
         ValueError: shapes do not fit, H is no multiple of G, or there are too few keys.
     """
+    check_attention(q, K, V, pos0)
+    B, T, H, dh = q.shape
+    values = V.transpose(0, 2, 1, 3)[:, :, None]  # (B, G, 1, S, dh)
+    out = attention_weights(q, K, pos0) @ values  # (B, G, R, T, dh)
+    return out.transpose(0, 3, 1, 2, 4).reshape(B, T, H * dh)
+
+
+def attention_weights(q: Array, K: Array, pos0: int) -> Array:
+    """softmax(q Kᵀ/√dh + mask) of `attention_core`, with the H heads as G groups of R.
+
+    Returns:
+        (B, G, R, T, S); rows add up to 1, and are 0 where a query does not see a key.
+    """
+    B, T, H, dh = q.shape
+    S, G = K.shape[1:3]
+    grouped = q.reshape(B, T, G, H // G, dh).transpose(0, 2, 3, 1, 4)  # (B, G, R, T, dh)
+    keys = K.transpose(0, 2, 3, 1)[:, :, None]  # (B, G, 1, dh, S)
+    scores = grouped @ keys / math.sqrt(dh)  # (B, G, R, T, S)
+    visible = np.arange(S) <= pos0 + np.arange(T)[:, None]  # (T, S)
+    scores = np.where(visible, scores, -np.inf)
+    # Each query sees a key, at least the one at position 0, so no row's maximum is −∞; `initial`
+    # is for no queries at all.
+    weights: Array = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    return weights
+
+
+def check_norm(x: Array, weight: Array) -> None:
+    """Raises a `ValueError` unless `weight` (d,) is as wide as the rows of x (…, d)."""
+    if weight.shape != x.shape[-1:]:
+        raise ValueError(
+            f"weight has shape {weight.shape}; rows of x, of shape {x.shape}, "
+            f"have {x.shape[-1]} elements"
+        )
+
+
+def check_attention(q: Array, K: Array, V: Array, pos0: int) -> None:
+    """Raises a `ValueError` unless these are arguments of `attention_core`."""
     for name, heads in (("q", q), ("K", K), ("V", V)):
         _check_heads(heads, name)
     if V.shape != K.shape:
@@ -140,19 +180,6 @@ def attention_core(q: Array, K: Array, V: Array, pos0: int) -> Array:
         raise ValueError(
             f"queries reach up to position {pos0 + T - 1}, but K has {S} positions, from 0 on"
         )
-    R = H // G
-    grouped = q.reshape(B, T, G, R, dh).transpose(0, 2, 3, 1, 4)  # (B, G, R, T, dh)
-    keys = K.transpose(0, 2, 3, 1)[:, :, None]  # (B, G, 1, dh, S)
-    values = V.transpose(0, 2, 1, 3)[:, :, None]  # (B, G, 1, S, dh)
-    scores = grouped @ keys / math.sqrt(dh)  # (B, G, R, T, S)
-    visible = np.arange(S) <= pos0 + np.arange(T)[:, None]  # (T, S)
-    scores = np.where(visible, scores, -np.inf)
-    # Each query sees a key, at least the one at position 0, so no row's maximum is −∞; `initial`
-    # is for no queries at all.
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    out = weights @ values  # (B, G, R, T, dh)
-    return out.transpose(0, 3, 1, 2, 4).reshape(B, T, H * dh)
 
 
 def _check_heads(x: Array, name: str) -> None:
