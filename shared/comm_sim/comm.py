@@ -2,6 +2,9 @@
 
 It moves data for real: what a rank receives is a copy of what was sent. And it keeps time: see
 `network` for the rules.
+
+The algorithms are functions that take a `Comm`, in files of their own, which need it for no more
+than its name. Its methods `all_reduce`, `all_gather` and `reduce_scatter` call them.
 """
 
 from __future__ import annotations
@@ -15,8 +18,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from comm_sim.arrays import Array, check_array
+import numpy as np
+
+from comm_sim.allreduce import ALLREDUCE_ALGOS
+from comm_sim.arrays import Array, check_array, check_summands
 from comm_sim.network import SWITCH, Call, Message, Network, Work
+from comm_sim.rings import allgather_ring, reduce_scatter_ring
 from comm_sim.topology import Topology
 
 if TYPE_CHECKING:
@@ -62,6 +69,11 @@ class Comm:
         """How many ranks."""
         return len(self.devices)
 
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that this process holds: all."""
+        return tuple(range(self.n))
+
     def group(self, ranks: Sequence[int]) -> Comm:
         """Some of the ranks, in this order, as a communicator of their own.
 
@@ -78,6 +90,70 @@ class Comm:
         part.topology, part.byte_scale = self.topology, self.byte_scale
         part.devices, part._network = tuple(chosen), self._network
         return part
+
+    # ---------------------------------------------------------------------------------------------
+    # Collectives, as `spmd.Communicator` has them
+    # ---------------------------------------------------------------------------------------------
+
+    def all_reduce(
+        self, arrays: Sequence[Array], algo: str = "ring", label: str = "all-reduce"
+    ) -> list[Array]:
+        """Sums the arrays of all ranks; each rank gets the sum.
+
+        Args:
+            arrays: one 1-D array a rank, all of one length and dtype.
+            algo: a key of `ALLREDUCE_ALGOS`.
+            label: for the log.
+
+        Returns:
+            The sum, for each rank; bitwise equal.
+
+        Raises:
+            ValueError: no such algorithm, or the arrays do not fit; then nothing was sent.
+        """
+        if algo not in ALLREDUCE_ALGOS:
+            raise ValueError(f"there is no algorithm {algo!r}; there are {list(ALLREDUCE_ALGOS)}")
+        return ALLREDUCE_ALGOS[algo][1](self, arrays, label)
+
+    def all_gather(self, arrays: Sequence[Array], label: str = "all-gather") -> list[Array]:
+        """Joins the arrays of all ranks, in rank order; each rank gets all. A ring.
+
+        Args:
+            arrays: one 1-D array a rank, all of one dtype; lengths may differ.
+            label: for the log.
+
+        Returns:
+            The joined array, for each rank.
+
+        Raises:
+            ValueError: the arrays do not fit; then nothing was sent.
+        """
+        return allgather_ring(self, arrays, range(self.n), label)
+
+    def reduce_scatter(self, arrays: Sequence[Array], label: str = "reduce-scatter") -> list[Array]:
+        """Sums the arrays of all ranks; rank r gets block r of n equal ones. A ring.
+
+        Args:
+            arrays: one 1-D array a rank, all of one dtype and of one length, a multiple of n.
+            label: for the log.
+
+        Returns:
+            Its block of the sum, for each rank.
+
+        Raises:
+            ValueError: the arrays do not fit, or cannot be cut into n equal blocks; then nothing
+                was sent.
+        """
+        check_summands(self.n, arrays)
+        length = len(arrays[0])
+        if length % self.n:
+            raise ValueError(
+                f"arrays of {length} elements cannot be cut into {self.n} equal blocks; pad them "
+                f"to {length + -length % self.n}"
+            )
+        # The ring leaves block r + 1 at rank r: with all blocks one place on, that is block r.
+        shifted = [np.roll(array, length // self.n) for array in arrays]
+        return reduce_scatter_ring(self, shifted, label)[0]
 
     # ---------------------------------------------------------------------------------------------
     # Messages and work

@@ -12,11 +12,14 @@ the bits of a NaN are equal everywhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from comm_sim.arrays import Array, check_pieces, check_summands
-from comm_sim.comm import Comm
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def reduce_scatter_halving(

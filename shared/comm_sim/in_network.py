@@ -8,9 +8,12 @@ halves the bytes that an all-reduce of messages between two ranks needs.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from comm_sim.arrays import Array, check_summands
-from comm_sim.comm import Comm
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def all_reduce_in_network(

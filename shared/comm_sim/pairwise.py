@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from comm_sim.arrays import Array, check_pieces
-from comm_sim.comm import Comm
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def all_to_all(

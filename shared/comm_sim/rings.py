@@ -8,11 +8,14 @@ between two ranks sends less per rank, and none needs more latencies than this.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from comm_sim.arrays import Array, check_pieces, check_summands, cut
-from comm_sim.comm import Comm
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def reduce_scatter_ring(

@@ -8,11 +8,14 @@ ranks, all links of which are busy at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from comm_sim.arrays import Array, check_pieces, check_summands, cut
-from comm_sim.comm import Comm
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def reduce_tree(comm: Comm, arrays: Sequence[Array], root: int = 0, label: str = "reduce") -> Array:

@@ -8,10 +8,13 @@ with its rows as nodes it is the all-reduce of TPUs, axis by axis.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from comm_sim.arrays import Array, check_summands
-from comm_sim.comm import Comm
 from comm_sim.rings import all_reduce_ring, allgather_ring, reduce_scatter_ring
+
+if TYPE_CHECKING:
+    from comm_sim.comm import Comm
 
 
 def all_reduce_hierarchical(
