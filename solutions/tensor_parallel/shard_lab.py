@@ -701,28 +701,34 @@ def _weight_gradient(x: np.ndarray, dy: np.ndarray) -> np.ndarray:
     return x.reshape(-1, x.shape[-1]).T @ dy.reshape(-1, dy.shape[-1])
 
 
-def sum_over_replicas(comm: Communicator, cfg: Config, grads: Sequence[Params]) -> None:
-    """Makes the gradients of replicated KV heads whole, in place.
+def sum_over_replicas(comm: Communicator, cfg: Config, grads: Sequence[Params]) -> list[Params]:
+    """Makes the gradients of replicated KV heads whole.
 
     A KV head whose query heads lie on several ranks is held by each of these, and each has the
     gradient by its own query heads alone. The gradient of the head is the sum of them all, and all
     its holders need it, or their copies would drift apart.
 
-    grads: a dictionary a held rank, whose layers have "wk" and "wv", (d, g·dh) each.
+    grads: a dictionary a held rank, whose "layers" have "wk" and "wv", (d, g·dh) each, and whatever
+    else. They are left as they are.
+    Returns the same, a dictionary a held rank, with the sums in wk and wv.
     Travels among the ranks that hold a replicated KV head, `comm.group(…)`, and no others: the
     2·d·dh numbers of that head's columns in wk and wv, a layer.
     """
-    # BEGIN SOLUTION tensor_parallel 7: for each KV head with several holders, an all-reduce of its
-    # columns of wk and wv in the group of its holders; put the sums in place
+    # BEGIN SOLUTION tensor_parallel 7: copies of wk and wv; for each KV head with several holders,
+    # an all-reduce of its columns in the group of its holders; put the sums in place
     dh = cfg.d_head
     groups = [kv_group_of_device(cfg, comm.n, r) for r in range(comm.n)]
+    summed = [
+        g | {"layers": [at | {w: at[w].copy() for w in ("wk", "wv")} for at in g["layers"]]}
+        for g in grads
+    ]
     for kv in range(cfg.n_kv_heads):
         holders = [r for r in range(comm.n) if kv in groups[r]]
         if len(holders) == 1:
             continue
         here = [
             (g, slice((kv - groups[r][0]) * dh, (kv - groups[r][0] + 1) * dh))
-            for r, g in zip(comm.ranks, grads, strict=True)
+            for r, g in zip(comm.ranks, summed, strict=True)
             if r in holders
         ]
         group = comm.group(holders)
@@ -731,6 +737,7 @@ def sum_over_replicas(comm: Communicator, cfg: Config, grads: Sequence[Params]) 
             own = [np.stack([at["wk"][:, c], at["wv"][:, c]]) for at, c in layers]
             for (at, c), total in zip(layers, all_reduce(group, own), strict=True):
                 at["wk"][:, c], at["wv"][:, c] = total
+    return summed
     # END SOLUTION
 
 
@@ -809,7 +816,7 @@ def tp_backward(
                     sums[i], x, p["layers"][index][norm], eps
                 )
                 dxs[i] = dxs[i] + dx
-    sum_over_replicas(comm, cfg, grads)
+    grads = sum_over_replicas(comm, cfg, grads)
 
     for (_, p), g, dx in zip(held, grads, dxs, strict=True):
         g["embed"] = np.zeros_like(p["embed"])
