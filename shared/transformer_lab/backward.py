@@ -2,16 +2,14 @@
 
 `dy` stands for ∂loss/∂y throughout: of the shape of y, and handed from the end of the model to its
 beginning. Each function takes what the forward took and computes anew what it needs in between.
+Like the forward's, arguments are numpy arrays or torch tensors of one dtype and device.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from transformer_lab.arrays import Array, namespace
 from transformer_lab.ops import (
     apply_rope,
     attention_weights,
@@ -19,8 +17,6 @@ from transformer_lab.ops import (
     check_norm,
     logistic,
 )
-
-Array = NDArray[Any]
 
 
 def rms_norm_backward(dy: Array, x: Array, weight: Array, eps: float) -> tuple[Array, Array]:
@@ -45,10 +41,11 @@ def rms_norm_backward(dy: Array, x: Array, weight: Array, eps: float) -> tuple[A
     """
     check_norm(x, weight)
     _check_shape(dy, "dy", x.shape)
-    r = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)  # (…, 1)
+    xp = namespace(dy, x, weight)
+    r = 1 / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + eps)  # (…, 1)
     c = weight * dy  # (…, d)
-    dx = r * c - r**3 * x * np.mean(c * x, axis=-1, keepdims=True)
-    dweight = np.sum((dy * x * r).reshape(-1, x.shape[-1]), axis=0)
+    dx = r * c - r**3 * x * xp.mean(c * x, axis=-1, keepdims=True)
+    dweight = xp.sum(dy * x * r, axis=tuple(range(x.ndim - 1)))
     return dx, dweight
 
 
@@ -68,8 +65,7 @@ def silu_backward(dy: Array, x: Array) -> Array:
     """
     _check_shape(dy, "dy", x.shape)
     sigma = logistic(x)
-    dx: Array = dy * sigma * (1 + x * (1 - sigma))
-    return dx
+    return dy * sigma * (1 + x * (1 - sigma))
 
 
 def apply_rope_backward(dy: Array, cos: Array, sin: Array) -> Array:
@@ -122,23 +118,29 @@ def attention_core_backward(
     G = K.shape[2]
     R = H // G
     _check_shape(dout, "dout", (B, T, H * dh))
-    do = dout.reshape(B, T, G, R, dh).transpose(0, 2, 3, 1, 4)  # (B, G, R, T, dh)
-    grouped = q.reshape(B, T, G, R, dh).transpose(0, 2, 3, 1, 4)  # (B, G, R, T, dh)
-    keys = K.transpose(0, 2, 1, 3)[:, :, None]  # (B, G, 1, S, dh)
-    values = V.transpose(0, 2, 3, 1)[:, :, None]  # (B, G, 1, dh, S)
+    xp = namespace(dout, q, K, V)
+
+    def grouped(heads: Array) -> Array:  # (B, T, H·dh) or (B, T, H, dh) → (B, G, R, T, dh)
+        return xp.permute_dims(xp.reshape(heads, (B, T, G, R, dh)), (0, 2, 3, 1, 4))
+
+    do = grouped(dout)
+    keys = xp.permute_dims(K, (0, 2, 1, 3))[:, :, None]  # (B, G, 1, S, dh)
+    values = xp.permute_dims(V, (0, 2, 3, 1))[:, :, None]  # (B, G, 1, dh, S)
     P = attention_weights(q, K, pos0)  # (B, G, R, T, S)
     dP = do @ values  # (B, G, R, T, S)
-    ds = P * (dP - np.sum(P * dP, axis=-1, keepdims=True)) / math.sqrt(dh)
+    ds = P * (dP - xp.sum(P * dP, axis=-1, keepdims=True)) / math.sqrt(dh)
     dq = ds @ keys  # (B, G, R, T, dh)
-    dK = np.sum(ds.swapaxes(-1, -2) @ grouped, axis=2)  # (B, G, S, dh), over R
-    dV = np.sum(P.swapaxes(-1, -2) @ do, axis=2)  # (B, G, S, dh), over R
+    dK = xp.sum(xp.matrix_transpose(ds) @ grouped(q), axis=2)  # (B, G, S, dh), over R
+    dV = xp.sum(xp.matrix_transpose(P) @ do, axis=2)  # (B, G, S, dh), over R
     return (
-        dq.transpose(0, 3, 1, 2, 4).reshape(B, T, H, dh),
-        dK.transpose(0, 2, 1, 3),
-        dV.transpose(0, 2, 1, 3),
+        xp.reshape(xp.permute_dims(dq, (0, 3, 1, 2, 4)), (B, T, H, dh)),
+        xp.permute_dims(dK, (0, 2, 1, 3)),
+        xp.permute_dims(dV, (0, 2, 1, 3)),
     )
 
 
 def _check_shape(given: Array, name: str, shape: tuple[int, ...]) -> None:
     if given.shape != shape:
-        raise ValueError(f"{name} has shape {given.shape}; that of the output is {shape}")
+        raise ValueError(
+            f"{name} has shape {tuple(given.shape)}; that of the output is {tuple(shape)}"
+        )

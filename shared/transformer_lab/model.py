@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from array_api_compat import device, is_torch_array
+from numpy.typing import NDArray
 
+from transformer_lab.arrays import Array, like, namespace
 from transformer_lab.cache import KVCache
 from transformer_lab.config import Config
 from transformer_lab.ops import apply_rope, attention_core, rms_norm, rope_angles, silu
 from transformer_lab.params import check_params
 
-Array = NDArray[Any]
-
 
 def forward(
-    params: Mapping[str, Any], cfg: Config, tokens: ArrayLike, cache: KVCache | None = None
+    params: Mapping[str, Any], cfg: Config, tokens: Any, cache: KVCache | None = None
 ) -> Array:
     """Logits of the next token, at each position.
 
@@ -27,35 +27,47 @@ def forward(
     (H. Touvron et al., "LLaMA" (2023), section 2.2; grouped-query attention since Llama 2.)
 
     Args:
-        params: float64, see `transformer_lab.params`.
+        params: see `transformer_lab.params`: float64 numpy arrays, or torch tensors.
         cfg: sizes.
-        tokens: (B, T) whole numbers below cfg.vocab.
+        tokens: (B, T) whole numbers below cfg.vocab: lists, a numpy array or a torch tensor.
         cache: holds K and V of the positions before; `tokens` come behind them, and are added.
-            None: `tokens` are the whole sequence.
+            None: `tokens` are the whole sequence. For torch tensors make it of their library,
+            dtype and device: `KVCache(cfg, batch, like=params["embed"])`.
 
     Returns:
-        (B, T, vocab), float64.
+        (B, T, vocab), of the library, dtype and device of the parameters.
 
     Raises:
         ValueError: parameters, tokens or cache do not fit; the message says which and how.
     """
     check_params(params, cfg)
     pos0 = 0 if cache is None else cache.length
-    ids = _checked(tokens, cfg, pos0)
+    ids = checked_tokens(tokens, cfg, pos0)
     T = ids.shape[1]
-    cos, sin = rope_angles(np.arange(pos0, pos0 + T), cfg.d_head, cfg.rope_theta)
-    x = params["embed"][ids]  # (B, T, d)
+    x = embedded(params["embed"], ids)  # (B, T, d)
+    angles = rope_angles(np.arange(pos0, pos0 + T), cfg.d_head, cfg.rope_theta)
+    cos, sin = (like(value, x) for value in angles)  # once, not in each layer: they may travel far
     for index, layer in enumerate(params["layers"]):
-        x = x + _attention(layer, cfg, index, x, cos, sin, pos0, cache)
-        x = x + _mlp(layer, cfg, x)
+        x = x + attention(layer, cfg, index, x, cos, sin, pos0, cache)
+        x = x + mlp(layer, cfg, x)
     if cache is not None:
         cache.length += T
-    head = params["embed"].T if params["lm_head"] is None else params["lm_head"]  # (d, vocab)
-    logits: Array = rms_norm(x, params["final_norm"], cfg.norm_eps) @ head
-    return logits
+    return rms_norm(x, params["final_norm"], cfg.norm_eps) @ head(params)
 
 
-def _attention(
+def embedded(embed: Array, ids: NDArray[np.integer[Any]]) -> Array:
+    """The rows of `embed` (vocab, d) that the tokens (B, T) are looked up as: (B, T, d)."""
+    xp = namespace(embed)
+    return embed[ids if xp is np else xp.asarray(ids, dtype=xp.int64, device=device(embed))]
+
+
+def head(params: Mapping[str, Any]) -> Array:
+    """The matrix (d, vocab) that makes logits: lm_head, or the embedding where that is tied."""
+    tied = params["lm_head"] is None
+    return params["embed"].T if tied else params["lm_head"]
+
+
+def attention(
     layer: Mapping[str, Array],
     cfg: Config,
     index: int,
@@ -66,11 +78,12 @@ def _attention(
     cache: KVCache | None,
 ) -> Array:
     """What the attention of a layer adds to x: (B, T, d)."""
+    xp = namespace(x)
     B, T, _ = x.shape
     h = rms_norm(x, layer["attn_norm"], cfg.norm_eps)
-    q = (h @ layer["wq"]).reshape(B, T, cfg.n_heads, cfg.d_head)
-    k = (h @ layer["wk"]).reshape(B, T, cfg.n_kv_heads, cfg.d_head)
-    v = (h @ layer["wv"]).reshape(B, T, cfg.n_kv_heads, cfg.d_head)
+    q = xp.reshape(h @ layer["wq"], (B, T, cfg.n_heads, cfg.d_head))
+    k = xp.reshape(h @ layer["wk"], (B, T, cfg.n_kv_heads, cfg.d_head))
+    v = xp.reshape(h @ layer["wv"], (B, T, cfg.n_kv_heads, cfg.d_head))
     q, k = apply_rope(q, cos, sin), apply_rope(k, cos, sin)
     if cache is not None:
         cache.write(index, k, v)
@@ -78,14 +91,15 @@ def _attention(
     return attention_core(q, k, v, pos0) @ layer["wo"]
 
 
-def _mlp(layer: Mapping[str, Array], cfg: Config, x: Array) -> Array:
+def mlp(layer: Mapping[str, Array], cfg: Config, x: Array) -> Array:
     """What the MLP of a layer adds to x: (B, T, d)."""
     h = rms_norm(x, layer["mlp_norm"], cfg.norm_eps)
     return (silu(h @ layer["w_gate"]) * (h @ layer["w_up"])) @ layer["w_down"]
 
 
-def _checked(tokens: ArrayLike, cfg: Config, pos0: int) -> NDArray[np.integer[Any]]:
-    ids = np.asarray(tokens)
+def checked_tokens(tokens: Any, cfg: Config, pos0: int) -> NDArray[np.integer[Any]]:
+    """(B, T) tokens as a numpy array; raises a `ValueError` unless the model can look them up."""
+    ids = tokens.numpy(force=True) if is_torch_array(tokens) else np.asarray(tokens)
     if ids.ndim != 2:
         raise ValueError(
             f"tokens has shape {ids.shape}; it needs two dimensions, batch and positions"

@@ -1,14 +1,17 @@
-"""The parts of a layer that are no matrix product: norm, activation, rotation, attention."""
+"""The parts of a layer that are no matrix product: norm, activation, rotation, attention.
+
+They take numpy arrays or torch tensors, all of one dtype and on one device, compute in that dtype,
+and return the same.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from array_api_compat import device
 
-Array = NDArray[Any]
+from transformer_lab.arrays import Array, like, namespace
 
 
 def rms_norm(x: Array, weight: Array, eps: float) -> Array:
@@ -28,9 +31,9 @@ def rms_norm(x: Array, weight: Array, eps: float) -> Array:
         ValueError: `weight` has another width.
     """
     check_norm(x, weight)
-    scale = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)  # (…, 1)
-    normed: Array = x * scale * weight
-    return normed
+    xp = namespace(x, weight)
+    scale = 1 / xp.sqrt(xp.mean(x * x, axis=-1, keepdims=True) + eps)  # (…, 1)
+    return x * scale * weight
 
 
 def silu(x: Array) -> Array:
@@ -38,15 +41,14 @@ def silu(x: Array) -> Array:
 
     Source: N. Shazeer, "GLU Variants Improve Transformer" (2020), where it is called Swish₁.
     """
-    activated: Array = x * logistic(x)
-    return activated
+    return x * logistic(x)
 
 
 def logistic(x: Array) -> Array:
     """σ(x) = 1/(1 + e^(−x)), element by element."""
     # exp(−log(1 + e^(−x))): nothing overflows, and small values keep all their digits.
-    sigma: Array = np.exp(-np.logaddexp(0, -x))
-    return sigma
+    xp = namespace(x)
+    return xp.exp(-xp.logaddexp(0, -x))
 
 
 def rope_angles(pos: Array, dh: int, theta: float) -> tuple[Array, Array]:
@@ -56,12 +58,13 @@ def rope_angles(pos: Array, dh: int, theta: float) -> tuple[Array, Array]:
     Source: J. Su et al., "RoFormer" (2021), section 3.2.2.
 
     Args:
-        pos: (T,) positions.
+        pos: (T,) positions, a numpy array.
         dh: width of a head.
         theta: θ.
 
     Returns:
-        cos, sin: (T, dh/2) each.
+        cos, sin: (T, dh/2) each, numpy arrays of float64 whatever the model's dtype: 16 bits do not
+            tell far positions apart. `apply_rope` brings them to the heads' dtype and device.
 
     Raises:
         ValueError: `dh` is odd, `theta` is not positive, or `pos` has another number of dimensions.
@@ -86,7 +89,7 @@ def apply_rope(x: Array, cos: Array, sin: Array) -> Array:
 
     Args:
         x: (B, T, heads, dh).
-        cos, sin: (T, dh/2) each, of `rope_angles`.
+        cos, sin: (T, dh/2) each, of `rope_angles`, or already as x is.
 
     Returns:
         (B, T, heads, dh).
@@ -99,11 +102,13 @@ def apply_rope(x: Array, cos: Array, sin: Array) -> Array:
     for name, value in (("cos", cos), ("sin", sin)):
         if value.shape != (T, dh // 2):
             raise ValueError(
-                f"{name} has shape {value.shape}; x of shape {x.shape} needs {(T, dh // 2)}"
+                f"{name} has shape {tuple(value.shape)}; x of shape {tuple(x.shape)} needs "
+                f"{(T, dh // 2)}"
             )
-    cos, sin = cos[:, None, :], sin[:, None, :]  # (T, 1, dh/2): all heads alike
+    xp = namespace(x)
+    cos, sin = like(cos, x)[:, None, :], like(sin, x)[:, None, :]  # (T, 1, dh/2): all heads alike
     first, second = x[..., : dh // 2], x[..., dh // 2 :]  # (B, T, heads, dh/2) each
-    return np.concatenate([first * cos - second * sin, first * sin + second * cos], axis=-1)
+    return xp.concat([first * cos - second * sin, first * sin + second * cos], axis=-1)
 
 
 def attention_core(q: Array, K: Array, V: Array, pos0: int) -> Array:
@@ -124,10 +129,11 @@ def attention_core(q: Array, K: Array, V: Array, pos0: int) -> Array:
         ValueError: shapes do not fit, H is no multiple of G, or there are too few keys.
     """
     check_attention(q, K, V, pos0)
+    xp = namespace(q, K, V)
     B, T, H, dh = q.shape
-    values = V.transpose(0, 2, 1, 3)[:, :, None]  # (B, G, 1, S, dh)
+    values = xp.permute_dims(V, (0, 2, 1, 3))[:, :, None]  # (B, G, 1, S, dh)
     out = attention_weights(q, K, pos0) @ values  # (B, G, R, T, dh)
-    return out.transpose(0, 3, 1, 2, 4).reshape(B, T, H * dh)
+    return xp.reshape(xp.permute_dims(out, (0, 3, 1, 2, 4)), (B, T, H * dh))
 
 
 def attention_weights(q: Array, K: Array, pos0: int) -> Array:
@@ -136,25 +142,28 @@ def attention_weights(q: Array, K: Array, pos0: int) -> Array:
     Returns:
         (B, G, R, T, S); rows add up to 1, and are 0 where a query does not see a key.
     """
+    xp = namespace(q, K)
     B, T, H, dh = q.shape
     S, G = K.shape[1:3]
-    grouped = q.reshape(B, T, G, H // G, dh).transpose(0, 2, 3, 1, 4)  # (B, G, R, T, dh)
-    keys = K.transpose(0, 2, 3, 1)[:, :, None]  # (B, G, 1, dh, S)
+    R = H // G
+    if T == 0:  # S may be 0 as well, and no keys have no maximum
+        return xp.zeros((B, G, R, 0, S), dtype=q.dtype, device=device(q))
+    grouped = xp.permute_dims(xp.reshape(q, (B, T, G, R, dh)), (0, 2, 3, 1, 4))  # (B, G, R, T, dh)
+    keys = xp.permute_dims(K, (0, 2, 3, 1))[:, :, None]  # (B, G, 1, dh, S)
     scores = grouped @ keys / math.sqrt(dh)  # (B, G, R, T, S)
-    visible = np.arange(S) <= pos0 + np.arange(T)[:, None]  # (T, S)
-    scores = np.where(visible, scores, -np.inf)
-    # Each query sees a key, at least the one at position 0, so no row's maximum is −∞; `initial`
-    # is for no queries at all.
-    weights: Array = np.exp(scores - scores.max(axis=-1, keepdims=True, initial=-np.inf))
-    weights /= weights.sum(axis=-1, keepdims=True)
-    return weights
+    position = xp.arange(S, device=device(q))
+    visible = position <= position[pos0 : pos0 + T, None]  # (T, S)
+    scores = xp.where(visible, scores, -xp.inf)
+    # Each query sees a key, at least the one at position 0, so no row's maximum is −∞.
+    weights = xp.exp(scores - xp.max(scores, axis=-1, keepdims=True))
+    return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
 def check_norm(x: Array, weight: Array) -> None:
     """Raises a `ValueError` unless `weight` (d,) is as wide as the rows of x (…, d)."""
     if weight.shape != x.shape[-1:]:
         raise ValueError(
-            f"weight has shape {weight.shape}; rows of x, of shape {x.shape}, "
+            f"weight has shape {tuple(weight.shape)}; rows of x, of shape {tuple(x.shape)}, "
             f"have {x.shape[-1]} elements"
         )
 
@@ -164,11 +173,13 @@ def check_attention(q: Array, K: Array, V: Array, pos0: int) -> None:
     for name, heads in (("q", q), ("K", K), ("V", V)):
         _check_heads(heads, name)
     if V.shape != K.shape:
-        raise ValueError(f"V has shape {V.shape}, K {K.shape}; they must be equal")
+        raise ValueError(f"V has shape {tuple(V.shape)}, K {tuple(K.shape)}; they must be equal")
     B, T, H, dh = q.shape
     S, G = K.shape[1:3]
     if K.shape[0] != B or K.shape[3] != dh:
-        raise ValueError(f"q has shape {q.shape}, K {K.shape}; they differ in batch or in d_head")
+        raise ValueError(
+            f"q has shape {tuple(q.shape)}, K {tuple(K.shape)}; they differ in batch or in d_head"
+        )
     if H % G:
         raise ValueError(
             f"{H} query head{'s' if H > 1 else ''} cannot share {G} KV heads equally; "
@@ -185,5 +196,6 @@ def check_attention(q: Array, K: Array, V: Array, pos0: int) -> None:
 def _check_heads(x: Array, name: str) -> None:
     if x.ndim != 4:
         raise ValueError(
-            f"{name} has shape {x.shape}; it needs four dimensions: batch, positions, heads, d_head"
+            f"{name} has shape {tuple(x.shape)}; it needs four dimensions: batch, positions, "
+            "heads, d_head"
         )

@@ -1,4 +1,4 @@
-"""A model's parameters: a dictionary of numpy arrays, float64, matrices stored (in, out).
+"""A model's parameters: a dictionary of arrays, matrices stored (in, out).
 
 embed                       (vocab, d)
 layers: a list, for each layer
@@ -10,6 +10,10 @@ layers: a list, for each layer
     w_down                  (f, d)
 final_norm                  (d,)
 lm_head                     (d, vocab), or None: tied, the head is then embed.T
+
+Numpy arrays are float64, so that a wrong cut shows as a difference that no rounding explains. Torch
+tensors may be of any floating dtype, one for all, and on any device, one for all: what is tried on
+GPUs is tried in the precision, and at the speed, that is used there.
 """
 
 from __future__ import annotations
@@ -18,14 +22,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 
+from transformer_lab.arrays import alike, kind
 from transformer_lab.config import Config
 
 Params = dict[str, Any]
 
 
 def init_params(cfg: Config, seed: int = 0, *, tied: bool = False) -> Params:
-    """Random parameters.
+    """Random parameters, numpy arrays of float64.
 
     A matrix's elements have variance 1/(rows), so that a product is as large as its input. Norms'
     weights are about 1 but not equal: a norm that is left out, or taken for another, shows.
@@ -59,7 +65,7 @@ def check_params(params: Mapping[str, Any], cfg: Config) -> None:
     """Looks whether these are parameters of such a model.
 
     Raises:
-        ValueError: one is missing, is too many, or has another shape or dtype; it is named.
+        ValueError: one is missing, is too many, or has another shape, dtype or device; it is named.
     """
     shapes = _model_shapes(cfg)
     layers = params.get("layers", [])
@@ -67,17 +73,19 @@ def check_params(params: Mapping[str, Any], cfg: Config) -> None:
         raise ValueError("lm_head is missing; where it is tied, it is None")
     if params["lm_head"] is None:
         del shapes["lm_head"]
-    _check(params, shapes, "", others=("layers", "lm_head"))
+    embed = params.get("embed")
+    _check(params, shapes, "", embed, others=("layers", "lm_head"))
     if len(layers) != cfg.n_layers:
         raise ValueError(f"there are {len(layers)} layers; n_layers is {cfg.n_layers}")
     for index, layer in enumerate(layers):
-        _check(layer, _layer_shapes(cfg), f"layers[{index}].")
+        _check(layer, _layer_shapes(cfg), f"layers[{index}].", embed)
 
 
 def _check(
     given: Mapping[str, Any],
     shapes: Mapping[str, tuple[int, ...]],
     prefix: str,
+    embed: Any,
     others: tuple[str, ...] = (),
 ) -> None:
     for name in _strangers(given, (*shapes, *others)):
@@ -86,12 +94,24 @@ def _check(
         if name not in given:
             raise ValueError(f"{prefix}{name} is missing")
         value = given[name]
-        if not isinstance(value, np.ndarray):
-            raise ValueError(f"{prefix}{name} is a {type(value).__name__}; give a numpy array")
+        if not (isinstance(value, np.ndarray) or is_torch_array(value)):
+            raise ValueError(
+                f"{prefix}{name} is a {type(value).__name__}; give a numpy array or a torch tensor"
+            )
         if value.shape != shape:
-            raise ValueError(f"{prefix}{name} has shape {value.shape}; this model needs {shape}")
-        if value.dtype != np.float64:
-            raise ValueError(f"{prefix}{name} is of {value.dtype}; it needs float64")
+            raise ValueError(
+                f"{prefix}{name} has shape {tuple(value.shape)}; this model needs {shape}"
+            )
+        if isinstance(value, np.ndarray):
+            if value.dtype != np.float64:
+                raise ValueError(f"{prefix}{name} is of {value.dtype}; it needs float64")
+        elif not value.dtype.is_floating_point:
+            raise ValueError(f"{prefix}{name} is of {value.dtype}; it needs a floating dtype")
+        if not alike(value, embed):
+            raise ValueError(
+                f"{prefix}{name} is {kind(value)}, embed {kind(embed)}; "
+                "all parameters need one library, one dtype and one device"
+            )
 
 
 def _strangers(given: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[str]:
