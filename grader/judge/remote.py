@@ -10,12 +10,14 @@ import linecache
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import mini_triton
 import torch
+from comm_sim import Topology
 
 from grader.judge import wire
 from grader.submission import Submission
@@ -28,6 +30,7 @@ from grader.testing.problems import (
     StudentProblem,
     TimedOut,
 )
+from grader.testing.ranks import Ranks
 from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import require_read
 from grader.testing.trace import Trace
@@ -118,6 +121,12 @@ class RemoteStudent:
         if type(call.value) is not tuple or len(call.value) != 1 + len(wrt):
             raise Crashed(f"the student's process answered {name} with something else")
         return call
+
+    def ranks(
+        self, n: int, topology: Topology | None = None, byte_scale: float = 1.0
+    ) -> AbstractContextManager[Ranks]:
+        """Ranks that the submission runs on, each in a process of its own."""
+        raise NotImplementedError("ranks are run by pytest only, so far")
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""

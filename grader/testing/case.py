@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import unittest
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import mini_triton
@@ -17,8 +17,10 @@ import torch
 
 from grader.testing import provenance
 from grader.testing.budget import Budget
+from grader.testing.communication import check_counts, check_sent
 from grader.testing.compare import compare
 from grader.testing.evidence import Row
+from grader.testing.ranks import RanksCall
 from grader.testing.record import Record
 from grader.testing.replay import Unclear, replay, substitute
 from grader.testing.running import describe
@@ -161,7 +163,7 @@ class AssignmentTestCase(unittest.TestCase):
         self,
         name: str,
         got: Any,
-        expected: torch.Tensor,
+        expected: torch.Tensor | numpy.ndarray,
         *,
         dtype: torch.dtype | None = None,
         rtol: float | None = None,
@@ -170,16 +172,26 @@ class AssignmentTestCase(unittest.TestCase):
     ) -> None:
         """Checks an output: exactly a torch.Tensor, on the CPU, of the right shape and values.
 
-        See `grader.testing.compare.compare` for the arguments and for how the error is judged.
+        A numpy.ndarray of numbers will do as well; where `expected` is one, nothing else. See
+        `grader.testing.compare.compare` for the arguments and for how the error is judged.
 
         Raises:
             AssertionError: it is wrong; the text says where, by how much, and perhaps why.
             ValueError: the expected value could not tell right from wrong.
         """
+        wanted: type = torch.Tensor
+        array = type(got) is numpy.ndarray
+        if isinstance(expected, numpy.ndarray):
+            wanted, expected = numpy.ndarray, torch.from_numpy(numpy.array(expected))
+        if array and (tensor := _as_tensor(got)) is not None:
+            got = tensor
+        elif not array and wanted is numpy.ndarray and type(got) is torch.Tensor:
+            self.fail(f"{name} is {describe(got)}; {_wanted(wanted)} was expected")
         outcome = compare(
             name,
             got,
             expected,
+            wanted=_wanted(wanted),
             dtype=dtype,
             rtol=rtol,
             floor=floor,
@@ -232,6 +244,56 @@ class AssignmentTestCase(unittest.TestCase):
                 outcome = check_traffic(again, which, budget, self.student.source)
                 if outcome.failure is not None:
                     failures.append(f"launched again on other inputs, {outcome.failure}")
+        if failures:
+            raise self.failureException("\n".join(failures))
+
+    def each(self, call: RanksCall, name: str) -> list[Any]:
+        """What each rank returned, in rank order, where every one returned a list of one.
+
+        Args:
+            call: the call.
+            name: what to call the lists.
+
+        Raises:
+            AssertionError: a rank returned something else; the text says which, and what.
+        """
+        values = []
+        for rank, value in enumerate(call.values):
+            if not isinstance(value, tuple | list) or len(value) != 1:
+                self.fail(
+                    f"{name}: rank {rank} returned {describe(value)} from {call.name}; it holds "
+                    "one rank, so a list of one was expected"
+                )
+            values.append(value[0])
+        return values
+
+    def assert_comm(
+        self,
+        call: RanksCall,
+        *,
+        counts: Mapping[str, int] | None = None,
+        sent: Budget | None = None,
+    ) -> None:
+        """Checks which collectives each rank of a call called, and how much each sent.
+
+        Args:
+            call: the call.
+            counts: how often each rank has to call each collective, exactly, by torch's names, as
+                its CommDebugMode counts them: "all_reduce", "all_gather_into_tensor",
+                "reduce_scatter_tensor"; None leaves it open.
+            sent: the most bytes that a rank may send; None leaves it open.
+
+        Raises:
+            AssertionError: otherwise; the text names the rank, and the labels of what it sent.
+        """
+        failures = []
+        if counts is not None and (wrong := check_counts(call, counts)) is not None:
+            failures.append(wrong)
+        if sent is not None:
+            outcome = check_sent(call, sent)
+            self.evidence.append(outcome.row)
+            if outcome.failure is not None:
+                failures.append(outcome.failure)
         if failures:
             raise self.failureException("\n".join(failures))
 

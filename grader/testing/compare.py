@@ -44,6 +44,7 @@ def compare(
     got: Any,
     expected: torch.Tensor,
     *,
+    wanted: str = "a torch.Tensor",
     dtype: torch.dtype | None = None,
     rtol: float | None = None,
     floor: float = 0.0,
@@ -57,6 +58,7 @@ def compare(
         got: what student code returned.
         expected: the right values: float64 for floating-point outputs (±inf allowed, NaN not),
             else an integer or boolean tensor, which has to be met exactly.
+        wanted: what to say was expected where `got` is no tensor.
         dtype: the dtype wanted; None accepts any with a default tolerance.
         rtol: relative tolerance; None takes `RTOL` of the output's dtype.
         floor: an absolute error that always passes; needed if all of `expected` is zero.
@@ -68,7 +70,7 @@ def compare(
             without a floor, not float64): the test is at fault, not the submission.
     """
     _check_expected(name, expected, floor)
-    if (wrong_kind := _wrong_kind(got, expected, dtype)) is not None:
+    if (wrong_kind := _wrong_kind(got, expected, wanted, dtype)) is not None:
         plain = type(got) is torch.Tensor
         shape = tuple(got.shape) if plain else ()
         kind = dtype_name(got.dtype) if plain else type(got).__name__
@@ -116,11 +118,13 @@ def _check_expected(name: str, expected: torch.Tensor, floor: float) -> None:
         )
 
 
-def _wrong_kind(got: Any, expected: torch.Tensor, dtype: torch.dtype | None) -> str | None:
+def _wrong_kind(
+    got: Any, expected: torch.Tensor, wanted: str, dtype: torch.dtype | None
+) -> str | None:
     """Why an output cannot even be compared, or None."""
     # Exactly torch.Tensor: a subclass could answer every question as it likes.
     if type(got) is not torch.Tensor:
-        return f"is a {type(got).__name__}; a torch.Tensor was expected"
+        return f"is a {type(got).__name__}; {wanted} was expected"
     if got.device.type != "cpu" or got.layout is not torch.strided:
         return f"is on {got.device} ({got.layout}); an ordinary CPU tensor was expected"
     if got.shape != expected.shape:

@@ -64,15 +64,15 @@ class LineTraffic(BaseModel):
 
 
 class TrafficRow(BaseModel):
-    """Bytes moved by one call's kernels, against a budget.
+    """Bytes moved by one call's kernels, or sent by one of its ranks, against a budget.
 
     Attributes:
-        name: the function called.
-        which: `loaded`, `stored`, or `moved`: both together.
+        name: the function called, and the rank.
+        which: `loaded`, `stored`, or `moved`: both together; `sent` to other ranks.
         bytes: the count.
         budget: the budget's value in bytes; None if there is none.
         formula: the budget as a derivation, `2·M·N·s = 2·64·100·4 = 51,200 B`.
-        tensors: bytes per tensor argument, the largest first.
+        tensors: bytes per tensor argument, or per label of what was sent, the largest first.
         lines: bytes per source line, both directions.
         ok: whether the count is within the budget.
     """
@@ -81,7 +81,7 @@ class TrafficRow(BaseModel):
 
     kind: Literal["traffic"] = "traffic"
     name: str
-    which: Literal["loaded", "stored", "moved"]
+    which: Literal["loaded", "stored", "moved", "sent"]
     bytes: int
     budget: int | None
     formula: str

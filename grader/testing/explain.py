@@ -9,11 +9,13 @@ started*; an attempt to end the process is a *crash*.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import linecache
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from mini_triton import KernelError
 
@@ -89,6 +91,30 @@ def student_frames(error: BaseException, folder: Path) -> tuple[Frame, ...]:
     if len(frames) > FIRST_FRAMES + LAST_FRAMES:  # a runaway recursion
         frames = [*frames[:FIRST_FRAMES], *frames[-LAST_FRAMES:]]
     return tuple(frames)
+
+
+def frames_of_stack(frame: FrameType | None, folder: Path) -> tuple[Frame, ...]:
+    """The lines of submitted files that are running, the outermost first.
+
+    Args:
+        frame: the innermost frame of the stack.
+        folder: where the submitted files lie.
+    """
+    frames: list[Frame] = []
+    while frame is not None and len(frames) < LAST_FRAMES:
+        code = frame.f_code
+        place = _known(code.co_filename, folder)
+        if place is not None:
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            frames.append(Frame(place, frame.f_lineno, code.co_name, text))
+        frame = frame.f_back
+    return tuple(reversed(frames))
+
+
+@functools.lru_cache(maxsize=1024)
+def _known(filename: str, folder: Path) -> str | None:
+    """As `_relative`, remembered: collectives ask for the same files thousands of times."""
+    return _relative(filename, folder)
 
 
 def _relative(filename: str, folder: Path) -> str | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import mini_triton
 import torch
+from comm_sim import Topology
 
+from grader.testing.local_ranks import LocalRanks
+from grader.testing.ranks import Ranks
 from grader.testing.running import filled_in, run_call, run_gradients
 from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import SubmittedCode
@@ -65,8 +68,8 @@ class LocalStudent:
 
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
-        self._begin(name, shown(name, args, kwargs))
-        with _recorded(args, kwargs) as device:
+        self._begin(name, shown(name, args, kwargs), [self._code])
+        with self._during(lambda: f"in {name}"), _recorded(args, kwargs) as device:
             value = run_call(self._code, name, args, kwargs)
             filled = filled_in(self._code, name, kwargs)
         return device.made(name, value, filled)
@@ -81,17 +84,37 @@ class LocalStudent:
         **kwargs: Any,
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
-        self._begin(name, shown(name, inputs, kwargs))
-        with _recorded(inputs, kwargs, dy) as device:
+        self._begin(name, shown(name, inputs, kwargs), [self._code])
+        with self._during(lambda: f"in {name}"), _recorded(inputs, kwargs, dy) as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
             filled = filled_in(self._code, name, kwargs)
         return device.made(name, value, filled)
 
-    def _begin(self, name: str, call: str) -> None:
+    @contextmanager
+    def ranks(
+        self, n: int, topology: Topology | None = None, byte_scale: float = 1.0
+    ) -> Iterator[Ranks]:
+        """Ranks that the submission runs on, each with modules of its own."""
+        folder, files = self._code.folder, [path.name for path in self._code.files.values()]
+        ranks = LocalRanks(
+            n, topology, byte_scale, folder, files, begin=self._begin, during=self._during
+        )
+        try:
+            yield ranks
+        finally:
+            ranks.close()
+
+    def _begin(self, name: str, call: str, codes: Sequence[SubmittedCode]) -> None:
         """Counts a call, and imports the file apart from it: what it launches then is no part."""
         self.calls += 1
         self.last = call
-        self._code.function(name)
+        for code in codes:
+            code.function(name)
+
+    @contextmanager
+    def _during(self, doing: Callable[[], str]) -> Iterator[None]:
+        """The region of a call, which someone who watches a clock may break off."""
+        yield
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""

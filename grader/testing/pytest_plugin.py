@@ -11,10 +11,9 @@ test may take as long as the manifest says (`--timeout=SECONDS`: so long; 0: for
 from __future__ import annotations
 
 import functools
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,8 +24,7 @@ from grader.submission import Submission, read
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
 from grader.testing.problems import StudentProblem, TimedOut
-from grader.testing.student import Call
-from grader.testing.submitted import require_read
+from grader.testing.submitted import SubmittedCode, require_read
 
 #: The folder with the files that were tested last.
 SUBMITTED = pytest.StashKey[Path]()
@@ -110,17 +108,7 @@ class _Watched(LocalStudent):
         self._limit = limit
         self._endless = endless
 
-    def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
-        """Calls a function of the submission."""
-        with self._ended(f"in {name}"):
-            return super().call(name, *args, **kwargs)
-
-    def gradients(self, name: str, /, *inputs: Any, **kwargs: Any) -> Call:
-        """Calls a function, then its backward pass."""
-        with self._ended(f"in {name}"):
-            return super().gradients(name, *inputs, **kwargs)
-
-    def _begin(self, name: str, call: str) -> None:
+    def _begin(self, name: str, call: str, codes: Sequence[SubmittedCode]) -> None:
         """Imports a file that may have no end once: who waits for it knows by then."""
         file = self._files[name.rpartition(":")[0] or next(iter(self._files))]
         require_read(self._submission, file)
@@ -129,20 +117,21 @@ class _Watched(LocalStudent):
                 f"{file} was not imported again: that had no end in test {self._endless[file]}"
             )
         try:
-            with self._ended(f"while {file} was imported"):
-                super()._begin(name, call)
+            with self._during(lambda: f"while {file} was imported"):
+                super()._begin(name, call, codes)
         except TimedOut:
             self._endless[file] = self._number
             raise
 
     @contextmanager
-    def _ended(self, doing: str) -> Iterator[None]:
+    def _during(self, doing: Callable[[], str]) -> Iterator[None]:
+        """Says that time ran out, where it did."""
         try:
             yield
         except StudentProblem as problem:
             if not _is_timeout(problem.__cause__):
                 raise
-            late = TimedOut(f"no result after {self._limit:g} s, {doing}", problem.frames)
+            late = TimedOut(f"no result after {self._limit:g} s, {doing()}", problem.frames)
             raise late.with_traceback(problem.__traceback__) from None
 
 

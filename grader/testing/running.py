@@ -17,7 +17,7 @@ import numpy
 import torch
 
 from grader.testing.explain import explain
-from grader.testing.problems import Misuse
+from grader.testing.problems import Frame, Misuse
 from grader.testing.record import Record, fields_of
 from grader.testing.submitted import SubmittedCode
 
@@ -29,9 +29,9 @@ def run_call(code: SubmittedCode, name: str, args: Sequence[Any], kwargs: Mappin
         StudentProblem: whatever student code does wrong.
     """
     function = code.function(name)
-    with _student_code(code, name), _unchanged(function, name, args, kwargs):
-        args = [_built(code, name, value) for value in args]
-        kwargs = {key: _built(code, name, value) for key, value in kwargs.items()}
+    with _student_code(code, name), unchanged(function, name, args, kwargs):
+        args = [built(code, name, value) for value in args]
+        kwargs = {key: built(code, name, value) for key, value in kwargs.items()}
         return detached(function(*args, **kwargs))
 
 
@@ -65,7 +65,7 @@ def run_gradients(
         for position, value in enumerate(inputs)
     ]
     names = parameter_names(function, len(leaves))
-    with _student_code(code, name), _unchanged(function, name, [*leaves, dy], kwargs, extra="dy"):
+    with _student_code(code, name), unchanged(function, name, [*leaves, dy], kwargs, extra="dy"):
         output = function(*leaves, **kwargs)
         if not isinstance(output, torch.Tensor):
             raise Misuse(f"{name} returned {describe(output)}; a tensor was expected")
@@ -89,19 +89,41 @@ def run_gradients(
 
 @contextmanager
 def _student_code(code: SubmittedCode, name: str) -> Iterator[None]:
-    """Turns whatever student code raises into a `StudentProblem`."""
+    """Makes ready for student code, and turns whatever it raises into a `StudentProblem`."""
+    with explained(code, name), code.importable(), surroundings():
+        yield
+
+
+@contextmanager
+def explained(
+    code: SubmittedCode, name: str, frames: Callable[[], tuple[Frame, ...]] = tuple
+) -> Iterator[None]:
+    """Turns whatever student code raises into a `StudentProblem`.
+
+    Args:
+        code: the submission.
+        name: what was called.
+        frames: where student code is, if it runs in another thread than what is raised here.
+    """
     try:
-        with code.importable(), uninitialised_is_nan(), warnings.catch_warnings():
-            warnings.simplefilter("default")  # a student's warning is no failure
-            yield
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         problem = explain(error, code.folder, name)
         if problem is error:
             raise
+        problem.frames = problem.frames or frames()
         # The traceback stays that of the student's code, which is where a debugger should land.
         raise problem.with_traceback(error.__traceback__) from error
+
+
+@contextmanager
+def surroundings() -> Iterator[None]:
+    """What student code finds in its process: unwritten memory of NaN, warnings that only warn."""
+    with uninitialised_is_nan(), warnings.catch_warnings():
+        warnings.simplefilter("default")
+        yield
 
 
 @contextmanager
@@ -122,7 +144,7 @@ def uninitialised_is_nan() -> Iterator[None]:
 
 
 @contextmanager
-def _unchanged(
+def unchanged(
     function: Callable[..., Any],
     name: str,
     args: Sequence[Any],
@@ -133,7 +155,9 @@ def _unchanged(
     names = parameter_names(function, len(args))
     if extra:
         names[-1] = extra
-    labelled = itertools.chain(zip(names, args, strict=True), kwargs.items())
+    # A dict among the keyword arguments is there to be filled in.
+    given = ((key, value) for key, value in kwargs.items() if type(value) is not dict)
+    labelled = itertools.chain(zip(names, args, strict=True), given)
     before = [
         (place, held, _contents(held))
         for label, value in labelled
@@ -155,6 +179,9 @@ def _numbers_in(label: str, value: Any) -> Iterator[tuple[str, torch.Tensor | nu
     elif isinstance(value, tuple | list):
         for position, item in enumerate(value):
             yield from _numbers_in(f"{label}[{position}]", item)
+    elif type(value) is dict:
+        for key, item in value.items():
+            yield from _numbers_in(f"{label}[{key!r}]", item)
 
 
 def _contents(held: torch.Tensor | numpy.ndarray) -> bytes:
@@ -165,14 +192,14 @@ def _contents(held: torch.Tensor | numpy.ndarray) -> bytes:
     return flat.view(torch.uint8).numpy().tobytes()
 
 
-def _built(code: SubmittedCode, name: str, value: Any) -> Any:
+def built(code: SubmittedCode, name: str, value: Any) -> Any:
     """A Record as an instance of the submission's own class; other values as they are."""
     if isinstance(value, Record):
         module = name.rpartition(":")[0]
         kind = code.function(f"{module}:{value.kind}" if module else value.kind)
-        return kind(**{key: _built(code, name, field) for key, field in value.fields.items()})
+        return kind(**{key: built(code, name, field) for key, field in value.fields.items()})
     if type(value) in (tuple, list):
-        return type(value)(_built(code, name, item) for item in value)
+        return type(value)(built(code, name, item) for item in value)
     return value
 
 

@@ -7,15 +7,22 @@ data. Tests cannot tell the two apart.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy
 import torch
+from comm_sim import Topology
 
+from grader.testing.ranks import Ranks
 from grader.testing.record import Record
 from grader.testing.trace import Trace
+
+#: Of a dict with more entries, the first keys stand for all.
+_MOST_ENTRIES = 3
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,38 @@ class Student(Protocol):
             A call whose value is (output, gradient of the first in `wrt`, …).
         """
 
+    def ranks(
+        self, n: int, topology: Topology | None = None, byte_scale: float = 1.0
+    ) -> AbstractContextManager[Ranks]:
+        """Starts n ranks that the submission runs on, each in a process of its own.
+
+            with self.student.ranks(4) as ranks:
+                call = ranks.call("f", [(shard, COMM) for shard in shards], algo="rd")
+
+        A rank has no access to what the others were given: `COMM` among its arguments is its
+        `spmd.Communicator`, whose collectives are executed, logged and timed on `topology` by who
+        grades. The processes are fresh, live until the region ends, and keep what `Ranks.keep`
+        leaves there. There are no kernels on ranks.
+
+        Under pytest ranks are threads of this process, of which one runs at a time, in rank order;
+        each has modules of its own, so that what a file keeps globally is a rank's own there, too.
+
+        What goes wrong raises a `StudentProblem` that names the rank; if several have a problem at
+        the same time, that of the lowest. Ranks that wait for each other for ever are a `Misuse`.
+
+        Args:
+            n: how many, 1 to 16.
+            topology: what connects them; None is `comm_sim.switch(n, NVLINK4)`. It is idle when a
+                call begins.
+            byte_scale: what a byte of an array counts for, see `comm_sim.Comm`.
+
+        Returns:
+            A context manager: the ranks.
+
+        Raises:
+            ValueError: no such n, or a topology of another size.
+        """
+
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""
 
@@ -129,6 +168,12 @@ def shown(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     return f"{name.rpartition(':')[2]}({', '.join(parts)})"
 
 
+def shown_on_ranks(name: str, args: Sequence[Sequence[Any]], kwargs: Mapping[str, Any]) -> str:
+    """A call on ranks for people: with the arguments of rank 0."""
+    count = "1 rank" if len(args) == 1 else f"{len(args)} ranks"
+    return f"{shown(name, args[0], kwargs)} on {count}"
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, torch.Tensor | numpy.ndarray):
         shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
@@ -138,4 +183,10 @@ def _shown(value: Any) -> str:
         return f"{value.kind}({fields})"
     if isinstance(value, tuple | list):
         return f"[{', '.join(map(_shown, value))}]"
+    if type(value) is dict and len(value) > _MOST_ENTRIES:
+        return f"{{{', '.join(map(str, list(value)[:_MOST_ENTRIES]))}, …}}"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{key}: {_shown(item)}' for key, item in value.items())}}}"
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}(…)"
     return f"{value:.6g}" if isinstance(value, float) else repr(value)

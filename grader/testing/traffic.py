@@ -61,7 +61,7 @@ def check_traffic(
         ),
         ok=count <= budget.bytes,
     )
-    return TrafficCheck(row, None if row.ok else _words(row, budget, source))
+    return TrafficCheck(row, None if row.ok else _words(row, which, budget, source))
 
 
 def _printable(file: str) -> str:
@@ -84,18 +84,20 @@ def no_kernel(call: Call) -> str | None:
     )
 
 
-def _words(row: TrafficRow, budget: Budget, source: Callable[[str, int], str]) -> str:
+def _words(
+    row: TrafficRow, which: Direction, budget: Budget, source: Callable[[str, int], str]
+) -> str:
     ratio = f" ({row.bytes / budget.bytes:.2f}×)" if budget.bytes else ""
-    out = [f"{row.name} {_VERBS[row.which]} {row.bytes:,} B, over the budget of {budget}{ratio}"]
+    out = [f"{row.name} {_VERBS[which]} {row.bytes:,} B, over the budget of {budget}{ratio}"]
     width = max((len(f"{amount:,}") for amount in row.tensors.values()), default=0)
     out += [f"  {amount:>{width},} B  {name}" for name, amount in row.tensors.items()]
-    moving = sorted(row.lines, key=lambda line: -getattr(line, row.which))
-    moving = [line for line in moving if getattr(line, row.which)][:_LINES_NAMED]
+    moving = sorted(row.lines, key=lambda line: -getattr(line, which))
+    moving = [line for line in moving if getattr(line, which)][:_LINES_NAMED]
     if moving:
-        out.append(f"  most is {row.which} at")
+        out.append(f"  most is {which} at")
     for line in moving:
         out.append(
-            f"  {getattr(line, row.which):>{width},} B  {line.file}:{line.line}  "
+            f"  {getattr(line, which):>{width},} B  {line.file}:{line.line}  "
             f"{source(line.file, line.line)}".rstrip()
         )
     return "\n".join(out)
