@@ -64,7 +64,7 @@ from typing import Any
 import numpy as np
 from comm_sim import NVLINK4, Comm, LinkSpec, switch, t_formula  # starter: keep
 from hw_specs import Chip
-from llm_math import ModelConfig
+from llm_math import MLA, ModelConfig  # noqa: F401  (a ModelConfig may have an MLA)
 from spmd import Communicator
 from transformer_lab import (  # starter: keep
     Config,

@@ -1,0 +1,186 @@
+"""`TensorParallelCase`: what all tests of this assignment share.
+
+    with self.student.ranks(4) as ranks:
+        call = ranks.call("all_reduce", [(COMM, [x]) for x in xs])
+    self.assert_all(call, "the sum", sum(xs))
+
+Each rank is a process of its own, and is given its own part only; what every one of them returned
+is judged.
+"""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from transformer_lab import Config, init_params
+
+from grader.testing import AssignmentTestCase, RanksCall
+from grader.testing.problems import StudentError
+from grader.testing.running import describe
+
+
+class TensorParallelCase(AssignmentTestCase):
+    """Random models, and assertions on what ranks return."""
+
+    def array(self, *shape: int) -> np.ndarray:
+        """Normal random numbers, float64."""
+        return self.randn(*shape, dtype=torch.float64).numpy()
+
+    def arrays(self, n: int, *shape: int) -> list[np.ndarray]:
+        """n arrays of random numbers, one a rank."""
+        return [self.array(*shape) for _ in range(n)]
+
+    def model(self, cfg: Config, tied: bool = False) -> dict[str, Any]:
+        """Random parameters of a whole model; others at each call."""
+        return init_params(cfg, self.whole_number(1 << 31), tied=tied)
+
+    def tokens(self, cfg: Config, B: int, T: int) -> np.ndarray:
+        """Random tokens (B, T), int64."""
+        return torch.randint(cfg.vocab, (B, T), generator=self.generator).numpy()
+
+    def whole_number(self, below: int) -> int:
+        """A random number, 0 or more."""
+        return int(torch.randint(below, (), generator=self.generator))
+
+    # ---------------------------------------------------------------------------------------------
+    # What ranks returned
+    # ---------------------------------------------------------------------------------------------
+
+    def assert_all(self, call: RanksCall, name: str, expected: np.ndarray) -> None:
+        """Checks that every rank returned the same array, the expected one."""
+        for rank, value in enumerate(call.values):
+            self.assert_close(f"{name} of rank {rank}", value, expected, dtype=torch.float64)
+
+    def assert_each(
+        self,
+        call: RanksCall,
+        name: str,
+        expected: Sequence[np.ndarray] | np.ndarray,
+        dtype: torch.dtype = torch.float64,
+    ) -> None:
+        """Checks that every rank returned a list of one array.
+
+        Args:
+            call: the call.
+            name: what to call the arrays.
+            expected: what is due to each rank, a list; or to all of them, an array.
+            dtype: theirs.
+        """
+        if isinstance(expected, np.ndarray):
+            expected = [expected] * len(call.values)
+        for rank, (value, due) in enumerate(zip(self.each(call, name), expected, strict=True)):
+            self.assert_close(f"{name} of rank {rank}", value, due, dtype=dtype)
+
+    def assert_parts(self, name: str, value: Any, expected: Sequence[np.ndarray]) -> None:
+        """Checks a list of arrays, one for each of n ranks."""
+        if not isinstance(value, list | tuple) or len(value) != len(expected):
+            self.fail(f"{name}: {describe(value)}; a list of {len(expected)} was expected")
+        for rank, (got, due) in enumerate(zip(value, expected, strict=True)):
+            self.assert_close(f"{name}[{rank}]", got, due)
+
+    def assert_params(
+        self, name: str, got: Any, expected: Any, only: Collection[str] | None = None
+    ) -> None:
+        """Checks parameters or gradients: nested dicts and lists of arrays.
+
+        Of all the arrays, the one that comes closest to being wrong becomes a row of evidence.
+
+        Args:
+            name: what to call it.
+            got: what student code returned.
+            expected: as it has to be: dicts with these keys and no others.
+            only: look at these entries of dicts alone; the others need but be there.
+        """
+        shown = len(self.evidence)
+        try:
+            self._check(name, got, expected, only)
+        finally:
+            rows = self.evidence[shown:]
+            del self.evidence[shown:]
+            if rows:
+                self.evidence.append(max(rows, key=lambda row: (not row.ok, _closeness(row))))
+
+    def _check(self, name: str, got: Any, due: Any, only: Collection[str] | None) -> None:
+        if isinstance(due, np.ndarray):
+            self.assert_close(name, got, due, dtype=torch.float64)
+        elif isinstance(due, dict):
+            if not isinstance(got, dict) or got.keys() != due.keys():
+                self.fail(f"{name} is to be a dict with {', '.join(due)}; {_found(got)}")
+            for key in due if only is None else (key for key in due if key in only):
+                self._check(f"{name}[{key!r}]", got[key], due[key], only)
+        elif isinstance(due, list) and isinstance(due[0], dict):
+            if not isinstance(got, list | tuple) or len(got) != len(due):
+                self.fail(f"{name} is to be a list of {len(due)}; {_found(got)}")
+            for index, item in enumerate(due):
+                self._check(f"{name}[{index}]", got[index], item, only)
+        else:
+            self.assertEqual(got, due, name)  # noqa: PT009  (an array for a number is a failure)
+
+    # ---------------------------------------------------------------------------------------------
+    # Bytes, numbers, refusals
+    # ---------------------------------------------------------------------------------------------
+
+    def assert_sends(self, call: RanksCall, nbytes: int, why: str) -> None:
+        """Checks that every rank sent exactly so many bytes, by which an algorithm is known."""
+        for rank in range(call.comm.n):
+            sent = call.comm.sent(rank)
+            if sent != nbytes:
+                self.fail(
+                    f"rank {rank} sent {sent:,.0f} bytes in {call.name}, not {why}: {nbytes:,}"
+                )
+
+    def assert_number(self, name: str, got: Any, expected: float) -> None:
+        """Checks a number, but for a few roundings."""
+        if isinstance(got, bool) or not isinstance(got, int | float | np.number):
+            self.fail(f"{name} is a {type(got).__name__}; a number was expected")
+        if not math.isclose(got, expected, rel_tol=1e-12):
+            self.fail(f"{name} is {got:.12g}; {expected:.12g} was expected")
+
+    def assert_numbers(self, name: str, got: Any, expected: dict[str, float]) -> None:
+        """Checks a dict of numbers."""
+        if not isinstance(got, dict) or got.keys() != expected.keys():
+            self.fail(f"{name} is to be a dict with {', '.join(expected)}; {_found(got)}")
+        for key, due in expected.items():
+            self.assert_number(f"{key} of {name}", got[key], due)
+
+    @contextmanager
+    def refuses(self, what: str, *numbers: int | str) -> Iterator[None]:
+        """Checks that the call in its region raises a ValueError that says what does not fit.
+
+            with self.refuses("shard of 7 elements into 3", 7, 3):
+                self.student.call("shard", self.array(7), 0, 3)
+
+        Args:
+            what: what is called, for people.
+            *numbers: what the message has to hold: numbers, or words.
+        """
+        try:
+            yield
+        except StudentError as error:
+            kind, _, words = re.sub(r"^rank \d+: ", "", error.message).partition(":")
+            if kind.strip() != "ValueError":
+                raise
+            named = set(re.findall(r"\w+", words))
+            missing = [str(number) for number in numbers if str(number) not in named]
+            if missing:
+                self.fail(
+                    f"{what} raises a ValueError that does not name {', '.join(missing)}:{words}"
+                )
+        else:
+            self.fail(f"{what} is to raise a ValueError, but it returned something")
+
+
+def _closeness(row: Any) -> float:
+    """How much of its tolerance an output uses up."""
+    return row.error / row.tolerance if row.error and row.tolerance else 0.0
+
+
+def _found(got: Any) -> str:
+    """What came instead, for people."""
+    if isinstance(got, dict):
+        return f"it has {', '.join(map(str, got)) or 'nothing'}"
+    return f"it is {describe(got)}"
