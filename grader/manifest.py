@@ -55,12 +55,12 @@ _REFERENCE = re.compile(
     r"::(?P<case>[A-Za-z_][A-Za-z0-9_]*)::(?P<method>test[A-Za-z0-9_]*)"
 )
 #: The packages below shared/: no student file may hide one.
-_SHARED = (
+SHARED = (
     *("comm_sim", "console", "hw_specs", "llm_math", "mini_triton", "spmd"),
     "transformer_lab",
 )
 #: Modules that student files, tests and the grader import; a student file must not stand for one.
-_TAKEN = sys.stdlib_module_names | {"torch", "triton", "numpy", "grader", "pytest", *_SHARED}
+_TAKEN = sys.stdlib_module_names | {"torch", "triton", "numpy", "grader", "pytest", *SHARED}
 
 
 class ManifestError(Exception):

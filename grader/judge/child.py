@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from grader.judge.remote import SimulatorFault, WorkerGone
+from grader.judge.faults import SimulatorFault, WorkerGone
 from grader.manifest import Test
 from grader.testing.case import AssignmentTestCase
 from grader.testing.problems import (
@@ -47,13 +47,15 @@ class Outcome(BaseModel):
 
     Attributes:
         result: the test's result, without time and memory.
-        worker_gone: whether the student's process ended in a call; the supervisor knows how.
+        worker_gone: whether a process of the student's ended in a call; the supervisor knows how.
+        gone: the process id of the rank's process that did; 0 if it was not a rank's.
     """
 
     model_config = ConfigDict(frozen=True)
 
     result: TestResult
     worker_gone: bool = False
+    gone: int = 0
 
 
 def load_tests(path: Path, root: Path) -> ModuleType:
@@ -110,7 +112,7 @@ def run_test(
         return _grader_error(blank, "the test could not be loaded")
     method = getattr(case, case._testMethodName)
     blank = blank.model_copy(update={"title": title_of(case) or blank.title})
-    gone = False
+    gone: int | None = None
     try:
         _run(case, method)
         if not student.calls:
@@ -121,7 +123,7 @@ def run_test(
     except StudentProblem as problem:
         verdict = _VERDICTS.get(type(problem), Verdict.FAILED)
         points, message = 0.0, str(problem)
-        gone = isinstance(problem, WorkerGone)
+        gone = problem.pid if isinstance(problem, WorkerGone) else None
     except unittest.SkipTest as skipped:
         return _grader_error(blank, f"the test skipped itself: {skipped}", trace=0)
     except case.failureException as failure:
@@ -140,7 +142,7 @@ def run_test(
             "leaderboard": _leaderboard(method),
         }
     )
-    return Outcome(result=result, worker_gone=gone)
+    return Outcome(result=result, worker_gone=gone is not None, gone=gone or 0)
 
 
 def _run(case: AssignmentTestCase, method: Callable[[], Any]) -> None:

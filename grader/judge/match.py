@@ -14,25 +14,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-import psutil
-
 from grader.house import House
 from grader.judge import isolation
 from grader.judge.child import Outcome, load_case, run_test, title_of
-from grader.judge.isolation import Confinement
-from grader.judge.remote import RemoteStudent, clean
-from grader.judge.worker import WorkerJob
-from grader.judge.zygote import WorkerEnd, Zygote, exit_words
+from grader.judge.memory import descendants, held, resident
+from grader.judge.printed import MOST_PRINTED, Printed
+from grader.judge.remote import RemoteStudent
+from grader.judge.staff import Staff
+from grader.judge.workers import Start, Workers
+from grader.judge.zygote import Zygote, exit_words
 from grader.manifest import Assignment, Test
 from grader.submission import Submission
-from grader.testing.case import AssignmentTestCase, test_seed
+from grader.testing.case import AssignmentTestCase
 from grader.verdict import TestResult, Verdict
 
 #: How often memory is looked at, and a worker's children are looked for, in seconds.
 _POLL = 0.02
 _POLL_TREE = 0.2
-#: How much of what student code prints is kept, in bytes.
-_MOST_PRINTED = 8_000
 #: A worker that the system killed while it held this share of its limit had run out of memory.
 _NEARLY_ALL = 0.7
 
@@ -42,8 +40,7 @@ class _Seen:
     """What the supervisor saw of a test while it ran."""
 
     report: bytearray = field(default_factory=bytearray)
-    printed: bytearray = field(default_factory=bytearray)
-    flooded: bool = False
+    printed: Printed = field(default_factory=Printed)
     title: str = ""
     doing: str = "before the first call"
     importing: str = ""
@@ -103,82 +100,78 @@ class Match:
             ZygoteGone: the zygote has ended, which only student code would bring about.
         """
         start = time.monotonic()
-        judge_end, worker_end = socket.socketpair()
-        output, output_worker = os.pipe()
-        report, report_child = os.pipe()
-        try:
-            worker = self._spawn(worker_end, output_worker)
-            child = self._fork(
-                judge_end, report_child, output_worker, [worker_end.fileno(), output, report]
-            )
-        finally:
-            judge_end.close()
-            worker_end.close()
-            os.close(output_worker)
-            os.close(report_child)
         seen = _Seen()
+        workers = Workers(self._zygote, self._start, seen.printed)
+        child = 0
+        report, report_child = os.pipe()
+        control, control_child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self._watch(seen, worker, child, report, output, start + self._seconds)
+            try:
+                connection, output = workers.begin()
+                ours = [report, control.fileno(), *workers.outputs]
+                child = self._fork(connection, report_child, output, control_child, ours)
+                connection.close()
+                os.close(output)
+            finally:
+                control_child.close()
+                os.close(report_child)
+            self._watch(seen, workers, child, report, control, start + self._seconds)
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
-            _, child_status = os.waitpid(child, 0)
-            end = self._zygote.finish()
-            _drain(output, seen)
-            os.close(output)
+            child_status = _ended(child)
+            workers.finish()
             os.close(report)
-        result = self._judgement(seen, end, child_status)
+            control.close()
+        result = self._judgement(seen, workers, child_status)
         self.stalled = seen.importing if seen.stopped is Verdict.TIMED_OUT else ""
         return result.model_copy(
             update={
                 "title": seen.title or result.title,
-                "printed": _printed(seen),
+                "printed": seen.printed.text(),
                 "seconds": time.monotonic() - start,
-                "peak_memory": max(seen.peak_worker, end.peak_memory),
+                "peak_memory": max(seen.peak_worker, workers.peak()),
             }
         )
 
     # ---------------------------------------------------------------- starting
-    def _spawn(self, connection: socket.socket, output: int) -> int:
-        number = self._test.number
-        job = WorkerJob(
-            folder=str(self._folder),
-            files=tuple(self._assignment.files),
-            seed=test_seed(self._seed, f"{number} student"),
-        )
-        settings = Confinement(
+    @property
+    def _start(self) -> Start:
+        return Start(
             home=self._home,
             submission=self._folder,
-            uid=self._zygote.uid,
+            files=tuple(self._assignment.files),
+            seed=self._seed,
+            number=self._test.number,
             seconds=int(self._seconds) + 5,
         )
-        return self._zygote.spawn(job, settings, connection, output)
 
-    def _fork(self, connection: socket.socket, report: int, output: int, close: list[int]) -> int:
-        try:
-            pid = os.fork()
-        except OSError:
-            self._zygote.finish()  # the worker is there already, and would be taken for the next
-            raise
+    def _fork(
+        self,
+        connection: socket.socket,
+        report: int,
+        output: int,
+        control: socket.socket,
+        close: list[int],
+    ) -> int:
+        pid = os.fork()
         if pid:
             return pid
         try:
             isolation.die_with_parent()
             isolation.close_to_others()
-            for descriptor in close:  # above all the worker's end: its closing is the worker's end
+            for descriptor in close:
                 os.close(descriptor)
             os.dup2(2, 1)  # a test that prints is debugging: not into a report on stdout
-            self._run_test(connection, report, output)
+            self._run_test(connection, report, output, Staff(control))
         finally:
             os._exit(0)
 
-    def _run_test(self, connection: socket.socket, report: int, output: int) -> None:
+    def _run_test(self, connection: socket.socket, report: int, output: int, staff: Staff) -> None:
         """In the child: runs the test and writes its outcome."""
 
         def tell(what: dict[str, str]) -> None:
             os.write(report, json.dumps(what).encode() + b"\n")
 
-        room = _MOST_PRINTED + 1  # one more than is kept: so it is seen that there was more
+        room = MOST_PRINTED + 1  # one more than is kept: so it is seen that there was more
 
         def show(line: str) -> None:
             """What a kernel prints, which runs here, goes where its host code prints, in order."""
@@ -202,6 +195,7 @@ class Match:
             self._submission,
             show,
             self._endless,
+            staff,
         )
         outcome = run_test(self._blank, load, student, self._seed)
         with os.fdopen(report, "wb") as pipe:
@@ -209,32 +203,47 @@ class Match:
 
     # ---------------------------------------------------------------- watching
     def _watch(
-        self, seen: _Seen, worker: int, child: int, report: int, output: int, deadline: float
+        self,
+        seen: _Seen,
+        workers: Workers,
+        child: int,
+        report: int,
+        control: socket.socket,
+        deadline: float,
     ) -> None:
         """Until the child has reported, or the test has to be stopped."""
-        pipes = [report, output]
+        asking = [control.fileno()]
+        closed: set[int] = set()
         next_look, next_tree = 0.0, 0.0
-        family: list[int] = [worker]
-        while report in pipes:
+        family: list[int] = []
+        while True:
             now = time.monotonic()
             if now >= deadline:
                 seen.stopped = Verdict.TIMED_OUT
                 seen.why = f"no result after {self._seconds:g} s, {seen.doing}"
                 return
             if now >= next_tree:
-                family, next_tree = self._family(worker), now + _POLL_TREE
+                family, next_tree = descendants(self._zygote.pid), now + _POLL_TREE
             if now >= next_look:
                 next_look = now + _POLL
-                if self._out_of_memory(seen, family, child):
+                if self._out_of_memory(seen, workers, family, child):
                     return
-            for pipe in select.select(pipes, [], [], min(_POLL, deadline - now))[0]:
-                data = os.read(pipe, 1 << 16)
-                if not data:
-                    pipes.remove(pipe)
-                elif pipe == report:
-                    self._take_report(seen, data)
-                else:
-                    _keep(seen, data)
+            pipes = [pipe for pipe in workers.outputs if pipe not in closed]
+            wait = min(_POLL, deadline - now)
+            ready = select.select([report, *asking, *pipes], [], [], wait)[0]
+            for pipe in pipes:
+                if pipe in ready and not (data := os.read(pipe, 1 << 16)):
+                    closed.add(pipe)
+                elif pipe in ready:
+                    seen.printed.take(data, workers.outputs[pipe])
+            if report in ready:
+                if not (data := os.read(report, 1 << 16)):
+                    return
+                self._take_report(seen, data)
+            if control.fileno() in ready:
+                if not workers.answer(control):
+                    asking = []
+                closed &= workers.outputs.keys()
 
     def _take_report(self, seen: _Seen, data: bytes) -> None:
         """Lines from the judge child: the test's title, what it does, in the end the outcome."""
@@ -251,17 +260,11 @@ class Match:
             seen.importing = what.get("importing", seen.importing)
         seen.report = kept + rest
 
-    def _family(self, worker: int) -> list[int]:
-        """The worker's processes, those that were orphaned included."""
-        with contextlib.suppress(psutil.Error):
-            zygote = psutil.Process(self._zygote.pid)
-            return [process.pid for process in zygote.children(recursive=True)]
-        return [worker]
-
-    def _out_of_memory(self, seen: _Seen, family: list[int], child: int) -> bool:
-        used = sum(map(_resident, family))
+    def _out_of_memory(self, seen: _Seen, workers: Workers, family: list[int], child: int) -> bool:
+        used = held(self._zygote.pid, workers.pids, family)
         seen.peak_worker = max(seen.peak_worker, used)
-        for amount, whose in ((used, "the student's processes"), (_resident(child), "the kernels")):
+        theirs = "what the ranks sent" if workers.hired else "the kernels"
+        for amount, whose in ((used, "the student's processes"), (resident(child), theirs)):
             if amount > self._memory:
                 seen.stopped = Verdict.OUT_OF_MEMORY
                 seen.why = (
@@ -272,7 +275,7 @@ class Match:
         return False
 
     # ---------------------------------------------------------------- judging
-    def _judgement(self, seen: _Seen, end: WorkerEnd, child_status: int) -> TestResult:
+    def _judgement(self, seen: _Seen, workers: Workers, child_status: int) -> TestResult:
         """The child's verdict, unless the test was stopped or a process died."""
         if seen.stopped is not None:
             return self._without_points(seen.stopped, seen.why)
@@ -286,11 +289,12 @@ class Match:
         if not outcome.worker_gone:
             return outcome.result
         result = outcome.result
+        end = workers.end_of(outcome.gone)
         killed = os.WIFSIGNALED(end.status) and os.WTERMSIG(end.status) == signal.SIGKILL
         if (
             killed
             and end.early
-            and max(seen.peak_worker, end.peak_memory) > (_NEARLY_ALL * self._memory)
+            and max(seen.peak_worker, workers.peak()) > (_NEARLY_ALL * self._memory)
         ):
             why = f"{result.message}: the system killed it, out of memory"
             return result.model_copy(update={"verdict": Verdict.OUT_OF_MEMORY, "message": why})
@@ -304,29 +308,10 @@ class Match:
         return self._blank.model_copy(update={"verdict": verdict, "message": message})
 
 
-def _resident(pid: int) -> int:
-    """Resident memory of a process in bytes; 0 once it is gone."""
-    try:
-        return int(psutil.Process(pid).memory_info().rss)
-    except psutil.Error:
+def _ended(child: int) -> int:
+    """Kills the judge's child, if it was forked and still is there; its status."""
+    if not child:
         return 0
-
-
-def _keep(seen: _Seen, data: bytes) -> None:
-    """Keeps the beginning of what is printed; a flood is read and dropped."""
-    room = _MOST_PRINTED - len(seen.printed)
-    seen.printed += data[:room]
-    seen.flooded = seen.flooded or len(data) > room
-
-
-def _drain(output: int, seen: _Seen) -> None:
-    """Reads what is left in the pipe of a worker that has ended."""
-    os.set_blocking(output, False)
-    with contextlib.suppress(BlockingIOError):
-        while data := os.read(output, 1 << 16):
-            _keep(seen, data)
-
-
-def _printed(seen: _Seen) -> str:
-    text = clean(bytes(seen.printed).decode("utf-8", errors="replace"), _MOST_PRINTED)
-    return text + "\n… (more was printed; it is not kept)" if seen.flooded else text
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]

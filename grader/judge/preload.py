@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import tempfile
 from unittest import mock
@@ -10,7 +11,10 @@ from unittest import mock
 import mini_triton
 import torch
 
-from grader.judge import warmup
+from grader.judge import rank_worker, warmup
+
+#: What submissions import of shared/, and the process of a rank: no worker has to read it again.
+_SHARED = ("comm_sim", "hw_specs", "llm_math", "spmd", "transformer_lab", rank_worker.__name__)
 
 
 def preload() -> None:
@@ -19,6 +23,8 @@ def preload() -> None:
     The kernel makes Triton import what it imports late, so that no worker has to.
     """
     torch.set_num_threads(1)
+    for name in _SHARED:
+        importlib.import_module(name)
     with (
         tempfile.TemporaryDirectory() as cache,
         mock.patch.dict(os.environ, TRITON_CACHE_DIR=cache, TRITON_DEFAULT_BACKEND="mini_triton"),

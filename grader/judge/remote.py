@@ -9,8 +9,8 @@ from __future__ import annotations
 import linecache
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,6 +20,11 @@ import torch
 from comm_sim import Topology
 
 from grader.judge import wire
+from grader.judge.arguments import ArgumentEncoder
+from grader.judge.faults import SimulatorFault, WorkerGone
+from grader.judge.remote_ranks import RemoteRanks
+from grader.judge.staff import Staff
+from grader.judge.text import clean
 from grader.submission import Submission
 from grader.testing.problems import (
     KINDS,
@@ -42,22 +47,6 @@ _LONGEST_LINE = 300
 _LONGEST_TTIR = 4 << 20
 _MOST_ARGUMENTS = 256
 _LARGEST_AXIS = 2**31 - 1
-#: Control characters except newline and tab: they could repaint a terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-
-
-class WorkerGone(Crashed):
-    """The student's process ended in the middle of a call."""
-
-
-class SimulatorFault(Exception):
-    """The simulator itself failed on a kernel; the submission is not to blame."""
-
-
-def clean(text: Any, longest: int) -> str:
-    """Text from the worker, fit to be shown: no control characters, bounded."""
-    shown = _CONTROL.sub("�", str(text))
-    return shown if len(shown) <= longest else shown[:longest] + " … (cut)"
 
 
 class RemoteStudent:
@@ -73,6 +62,7 @@ class RemoteStudent:
         show: takes what kernels print, line by line.
         endless: files that are not to be imported, as that had no end in tests before; with the
             numbers of these.
+        staff: gets processes for ranks.
 
     Attributes:
         calls: how many calls have been made.
@@ -88,6 +78,7 @@ class RemoteStudent:
         submission: Submission | None = None,
         show: Callable[[str], None] = print,
         endless: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        staff: Staff | None = None,
     ) -> None:
         self._connection = connection
         self._folder = folder
@@ -96,6 +87,7 @@ class RemoteStudent:
         self._submission = submission
         self._device = mini_triton.LocalDevice(show)
         self._endless = endless
+        self._staff = staff
         self._imported: set[str] = set()
         self._importing = ""
         self.calls = 0
@@ -122,11 +114,16 @@ class RemoteStudent:
             raise Crashed(f"the student's process answered {name} with something else")
         return call
 
+    @contextmanager
     def ranks(
         self, n: int, topology: Topology | None = None, byte_scale: float = 1.0
-    ) -> AbstractContextManager[Ranks]:
+    ) -> Iterator[Ranks]:
         """Ranks that the submission runs on, each in a process of its own."""
-        raise NotImplementedError("ranks are run by pytest only, so far")
+        ranks = RemoteRanks(n, topology, byte_scale, self, self._staff)
+        try:
+            yield ranks
+        finally:
+            ranks.close()
 
     def source(self, file: str, line: int) -> str:
         """The text of a line of a submitted file, stripped; "" for any other file."""
@@ -145,12 +142,10 @@ class RemoteStudent:
         **plain: Any,
     ) -> Call:
         """Sends one request and executes launches until its answer comes."""
-        self.calls += 1
-        self.last = shown(name, args, kwargs)
-        self._require_file(name)
+        self.begin(name, shown(name, args, kwargs))
         self._import(name)
-        self._announce(f"in {name}", "")
-        encoder = wire.Encoder()
+        self.doing(f"in {name}")
+        encoder = ArgumentEncoder()
         header = {
             "op": op,
             "name": name,
@@ -178,15 +173,25 @@ class RemoteStudent:
         module = self._module_of(name)
         if module in self._imported:
             return
-        file = self._files[module]
+        with self.importing(name):
+            self._ask(name, wire.pack({"op": "import", "name": name}), [], Trace(()))
+        self._imported.add(module)
+
+    @contextmanager
+    def importing(self, name: str) -> Iterator[None]:
+        """The time while the file of a function is imported.
+
+        Raises:
+            TimedOut: it is not imported again, as that had no end before.
+        """
+        file = self._files[self._module_of(name)]
         if file in self._endless:
             tests = " and ".join(self._endless[file])
             raise TimedOut(f"{file} was not imported again: that had no end in tests {tests}")
         self._importing = file
         self._announce(f"while {file} was imported", file)
-        self._ask(name, wire.pack({"op": "import", "name": name}), [], Trace(()))
+        yield
         self._importing = ""
-        self._imported.add(module)
 
     def _ask(
         self, name: str, frame: bytes, records: list[mini_triton.LaunchRecord], trace: Trace
@@ -206,7 +211,7 @@ class RemoteStudent:
                     value = message.value(message.header.get("value"))
                     return value, {key: message.value(item) for key, item in filled.items()}
                 elif kind == "raised":
-                    raise self._problem(message.header)
+                    raise self.problem_of(message.header)
                 else:
                     raise wire.ProtocolError(f"unknown message {str(kind)[:20]!r}")
         except wire.Disconnected as gone:
@@ -215,6 +220,20 @@ class RemoteStudent:
             raise Crashed(
                 f"during {name}, the student's process sent what is no answer: {bad}"
             ) from bad
+
+    def begin(self, name: str, call: str) -> None:
+        """Counts a call and notes its words for people.
+
+        Raises:
+            StudentProblem: its file could not be read.
+        """
+        self.calls += 1
+        self.last = call
+        self._require_file(name)
+
+    def doing(self, what: str) -> None:
+        """Tells what goes on, for the message if time runs out."""
+        self._announce(what, self._importing)
 
     def _module_of(self, name: str) -> str:
         return name.rpartition(":")[0] or next(iter(self._files))
@@ -226,11 +245,15 @@ class RemoteStudent:
         if not (self._folder / file).is_file():
             raise MissingFile(f"{file} was not submitted")
 
-    def _problem(self, header: dict[str, Any]) -> StudentProblem:
+    def problem_of(self, header: dict[str, Any]) -> StudentProblem:
         """What the worker says went wrong: believed, since it only ever costs points."""
         kind = KINDS.get(str(header.get("kind")), StudentError)
+        message = clean(header.get("message", ""), _LONGEST_MESSAGE)
+        return kind(message, self.frames_of(header.get("frames")))
+
+    def frames_of(self, raw: Any) -> tuple[Frame, ...]:
+        """The frames in a message from a worker; of a notebook, with its cells."""
         frames = []
-        raw = header.get("frames")
         for entry in raw[:_MOST_FRAMES] if isinstance(raw, list) else []:
             match entry:
                 case [str(file), int(line), str(function), str(text)]:
@@ -239,7 +262,7 @@ class RemoteStudent:
                         file, line = f"cell {cell[0]}", cell[1]
                     parts = [clean(part, _LONGEST_LINE) for part in (file, function, text)]
                     frames.append(Frame(parts[0], line, parts[1], parts[2]))
-        return kind(clean(header.get("message", ""), _LONGEST_MESSAGE), tuple(frames))
+        return tuple(frames)
 
     def _launch(
         self,

@@ -259,15 +259,17 @@ def _byte_span(tensor: torch.Tensor) -> tuple[int, int]:
     return start, start + (reach + 1) * tensor.element_size()
 
 
-def pack(header: dict[str, Any], storages: Sequence[torch.Tensor] = ()) -> bytes:
+def pack(
+    header: dict[str, Any], storages: Sequence[torch.Tensor] = (), most: int = MAX_FRAME
+) -> bytes:
     """A frame.
 
     Raises:
-        TooLarge: it would exceed `MAX_FRAME`.
+        TooLarge: it would exceed `most` bytes.
     """
     size = sum(storage.numel() for storage in storages)
-    if size > MAX_FRAME - MAX_HEADER:
-        raise TooLarge(f"{size:,} bytes of tensors; at most {MAX_FRAME - MAX_HEADER:,} travel")
+    if size > most - MAX_HEADER:
+        raise TooLarge(f"{size:,} bytes of tensors; at most {most - MAX_HEADER:,} travel")
     text = json.dumps(header)
     if len(text) > MAX_HEADER // 2:
         raise TooLarge(f"a header of {len(text):,} bytes")
@@ -327,16 +329,16 @@ def send(connection: socket.socket, frame: bytes) -> None:
         raise Disconnected(str(error)) from error
 
 
-def receive(connection: socket.socket) -> Message:
-    """Waits for a message.
+def receive(connection: socket.socket, most: int = MAX_FRAME) -> Message:
+    """Waits for a message of at most so many bytes.
 
     Raises:
         Disconnected: the other side is gone.
         ProtocolError: it sent something else.
     """
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
-    if length > MAX_FRAME:
-        raise ProtocolError(f"a frame announces {length:,} bytes; at most {MAX_FRAME:,} are read")
+    if length > most:
+        raise ProtocolError(f"a frame announces {length:,} bytes; at most {most:,} are read")
     return unpack(_exactly(connection, length))
 
 

@@ -18,6 +18,7 @@ import mini_triton
 import torch
 
 from grader.judge import wire
+from grader.judge.arguments import Arguments
 from grader.testing.problems import Misuse, StudentProblem
 from grader.testing.running import filled_in, run_call, run_gradients
 from grader.testing.submitted import SubmittedCode
@@ -44,11 +45,15 @@ class WorkerJob:
         folder: the folder with the submitted files.
         files: their names, the main file first.
         seed: of torch's global generator, which student code may use.
+        ranks: of how many ranks it holds one; 0 if it is for calls without ranks.
+        rank: which.
     """
 
     folder: str
     files: tuple[str, ...]
     seed: int
+    ranks: int = 0
+    rank: int = 0
 
 
 class RemoteDevice:
@@ -103,10 +108,10 @@ def serve(connection: socket.socket, job: WorkerJob) -> None:
     code = SubmittedCode(Path(job.folder), job.files)
     while True:
         try:
-            request = wire.receive(connection)
+            message = wire.receive(connection)
         except wire.Disconnected:
             return
-        wire.send(connection, _answer(code, request))
+        wire.send(connection, _answer(code, Arguments(message.header, message.storages)))
 
 
 def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
@@ -127,9 +132,9 @@ def _answer(code: SubmittedCode, request: wire.Message) -> bytes:
         encoder.seal()
         return wire.pack(header, encoder.storages)
     except wire.TooLarge as error:
-        return _problem(Misuse(f"what {name} returned is too large to be graded: {error}"))
+        return packed_problem(Misuse(f"what {name} returned is too large to be graded: {error}"))
     except StudentProblem as problem:
-        return _problem(problem)
+        return packed_problem(problem)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -147,7 +152,8 @@ def _run(code: SubmittedCode, request: wire.Message, kwargs: dict[str, Any]) -> 
     return run_gradients(code, header["name"], args, header["wrt"], dy, kwargs)
 
 
-def _problem(problem: StudentProblem) -> bytes:
+def packed_problem(problem: StudentProblem) -> bytes:
+    """What went wrong, as a frame."""
     frames = [[frame.file, frame.line, frame.function, frame.text] for frame in problem.frames]
     return wire.pack(
         {"op": "raised", "kind": problem.kind, "message": problem.message, "frames": frames}
@@ -156,6 +162,8 @@ def _problem(problem: StudentProblem) -> bytes:
 
 def main(connection: socket.socket, job: WorkerJob) -> None:
     """Runs a worker in this process, which is confined already, and ends it."""
+    from grader.judge import rank_worker
+
     with contextlib.suppress(wire.Disconnected):
-        serve(connection, job)
+        (rank_worker.serve if job.ranks else serve)(connection, job)
     os._exit(0)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import socket
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def exit_words(status: int) -> str:
 
 
 class Zygote:
-    """A running zygote, as the supervisor holds it. One worker at a time.
+    """A running zygote, as the supervisor holds it.
 
     Args:
         uid: the user that workers become; None if the judge is no root.
@@ -111,17 +111,31 @@ class Zygote:
             raise ZygoteGone(str(error)) from error
         return int(self._receive()["pid"])
 
-    def finish(self) -> WorkerEnd:
-        """Kills what is left of the worker, all its descendants included, and says how it ended.
+    def dismiss(self, workers: Sequence[int]) -> dict[int, WorkerEnd]:
+        """Kills some workers and all descendants of theirs, and says how each ended.
+
+        Args:
+            workers: their process ids.
 
         Raises:
             ZygoteGone: the zygote has ended.
         """
+        return self._ends({"dismiss": list(workers)})
+
+    def finish(self) -> dict[int, WorkerEnd]:
+        """Kills what is left of all workers, descendants included, and says how each ended.
+
+        Raises:
+            ZygoteGone: the zygote has ended.
+        """
+        return self._ends({"finish": True})
+
+    def _ends(self, order: dict[str, Any]) -> dict[int, WorkerEnd]:
         try:
-            self._connection.send(b'"finish"')
+            self._connection.send(json.dumps(order).encode())
         except OSError as error:
             raise ZygoteGone(str(error)) from error
-        return WorkerEnd(**self._receive())
+        return {int(pid): WorkerEnd(**end) for pid, end in self._receive().items()}
 
     def close(self) -> None:
         """Ends the zygote."""
@@ -147,6 +161,7 @@ class _Server:
         self._control = control
         self._uid = uid
         self._modules = environment.available()
+        self._workers: set[int] = set()
 
     def run(self) -> None:
         """Serves until the supervisor hangs up."""
@@ -154,16 +169,19 @@ class _Server:
         while True:
             data, descriptors, _, _ = socket.recv_fds(self._control, _LONGEST_MESSAGE, 2)
             if not data:
+                self._end_all()
                 return
-            message = json.loads(data)
-            pid = self._fork(message, descriptors)
-            for descriptor in descriptors:
-                os.close(descriptor)
-            self._send({"pid": pid})
-            end = self._wait(pid)
-            if end is None:
-                return
-            self._send(end)
+            order = json.loads(data)
+            if "job" in order:
+                pid = self._fork(order, descriptors)
+                self._workers.add(pid)
+                for descriptor in descriptors:
+                    os.close(descriptor)
+                self._send({"pid": pid})
+            elif "dismiss" in order:
+                self._send(self._end(set(order["dismiss"])))
+            else:
+                self._send(self._end_all())
 
     def _settle(self) -> None:
         """Becomes a clean process: no environment, no import path, no descriptors but its own."""
@@ -186,7 +204,7 @@ class _Server:
             os.dup2(null, standard)
         _close_all_but({0, 1, 2, self._control.fileno()})
 
-    def _send(self, message: dict[str, Any]) -> None:
+    def _send(self, message: Mapping[Any, Any]) -> None:
         self._control.send(json.dumps(message).encode())
 
     def _fork(self, message: dict[str, Any], descriptors: list[int]) -> int:
@@ -221,27 +239,14 @@ class _Server:
         # Block buffering would lose what a killed process had printed.
         sys.stdout = os.fdopen(1, "w", buffering=1, encoding="utf-8", errors="replace")
         sys.stderr = os.fdopen(2, "w", buffering=1, encoding="utf-8", errors="replace")
-        worker.main(connection, WorkerJob(job["folder"], tuple(job["files"]), job["seed"]))
+        worker.main(connection, WorkerJob(**{**job, "files": tuple(job["files"])}))
 
-    def _wait(self, pid: int) -> dict[str, Any] | None:
-        """Waits for the order to finish, then kills and reaps; None if the supervisor is gone."""
-        # `waitid` with WNOWAIT leaves the worker to be reaped below, with its resource usage.
-        readable = select.select([self._control], [], [])[0]
-        data = self._control.recv(_LONGEST_MESSAGE) if readable else b""
-        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        early = os.waitid(os.P_PID, pid, flags) is not None
-        status, usage = self._kill(pid)
-        if not data:
-            return None
-        return {"status": status, "peak_memory": usage << 10, "early": early}
-
-    def _kill(self, pid: int) -> tuple[int, int]:
-        """Kills the worker and its descendants; returns its status and peak memory in KiB."""
+    def _end_all(self) -> dict[int, dict[str, Any]]:
+        """Kills all workers, whatever they have left behind, and says how each ended."""
+        early = self._early(self._workers)
         if self._uid is not None:
             isolation.sweep(self._uid)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        _, status, usage = os.wait4(pid, 0)
+        ends = self._killed(set(self._workers), early)
         # Orphans have become this process's own children, whatever session they are in.
         for _ in range(_KILL_ROUNDS):
             for process in psutil.Process().children(recursive=True):
@@ -249,7 +254,58 @@ class _Server:
                     process.kill()
             if not _reap():
                 break
-        return status, usage.ru_maxrss
+        return ends
+
+    def _end(self, workers: set[int]) -> dict[int, dict[str, Any]]:
+        """Kills some workers and what descends from no other, and says how each ended."""
+        workers &= self._workers
+        ends = self._killed(workers, self._early(workers))
+        for _ in range(_KILL_ROUNDS):
+            strangers = self._strangers()
+            if not strangers:
+                break
+            for pid in strangers:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+            for pid in strangers:
+                with contextlib.suppress(ChildProcessError):  # its parent is about to go as well
+                    os.waitpid(pid, os.WNOHANG)
+        return ends
+
+    def _strangers(self) -> list[int]:
+        """Descendants that are no worker, nor descend from one."""
+        parents: dict[int, int] = {}
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                parents[process.pid] = process.ppid()
+        strangers = []
+        for pid in parents:
+            above = pid
+            while above in parents and above not in self._workers:
+                above = parents[above]
+            if above not in self._workers:
+                strangers.append(pid)
+        return strangers
+
+    def _early(self, workers: set[int]) -> set[int]:
+        """Those that have ended by themselves."""
+        # WNOWAIT leaves them to be reaped below, with their resource usage.
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return {pid for pid in workers if os.waitid(os.P_PID, pid, flags) is not None}
+
+    def _killed(self, workers: set[int], early: set[int]) -> dict[int, dict[str, Any]]:
+        """Kills and reaps workers; status and peak memory of each."""
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ends = {}
+        for pid in workers:
+            _, status, usage = os.wait4(pid, 0)
+            peak = usage.ru_maxrss << 10
+            ends[pid] = {"status": status, "peak_memory": peak, "early": pid in early}
+        self._workers -= workers
+        return ends
 
 
 def _reap() -> bool:

@@ -13,7 +13,7 @@ import torch
 
 from grader.testing.problems import Misuse
 from grader.testing.rank_comm import RankComm
-from grader.testing.ranks import COMM, Kept, for_each
+from grader.testing.ranks import COMM, Reference, for_each
 from grader.testing.record import Record
 from grader.testing.running import built, describe, detached, unchanged
 from grader.testing.submitted import SubmittedCode
@@ -66,11 +66,11 @@ class Rank:
         """What stands for an argument on this rank."""
         if value is COMM:
             return self._comm
-        if isinstance(value, Kept):
+        if isinstance(value, Reference):
             return self._element(value)
         return value
 
-    def _element(self, kept: Kept) -> Any:
+    def _element(self, kept: Reference) -> Any:
         value = self._kept[kept.key]
         for at in kept.path:
             try:

@@ -43,32 +43,44 @@ class RanksCall:
     comm: Comm
 
 
-class Kept:
+class Reference:
+    """What stands for something that is kept on a rank.
+
+    Attributes:
+        key: its number there.
+        path: which element of it.
+    """
+
+    def __init__(self, key: int, path: tuple[int | str, ...] = ()) -> None:
+        self.key = key
+        self.path = path
+
+    def __repr__(self) -> str:
+        return "kept" + "".join(f"[{at!r}]" for at in self.path)
+
+
+class Kept(Reference):
     """What a call returned on each rank, kept there; an argument of later calls on these ranks.
 
     `kept[0]` and `kept["key"]` stand for elements, on each rank of what is kept there.
 
     Attributes:
         session: the ranks on which it is kept.
-        key: its number there.
-        path: which element of it.
         comm: log, counts and clock of the call.
     """
 
-    def __init__(self, session: Ranks, key: int, path: tuple[int | str, ...], comm: Comm) -> None:
+    def __init__(
+        self, session: Ranks, key: int, comm: Comm, path: tuple[int | str, ...] = ()
+    ) -> None:
+        super().__init__(key, path)
         self.session = session
-        self.key = key
-        self.path = path
         self.comm = comm
 
     def __getitem__(self, at: int | str) -> Kept:
-        return Kept(self.session, self.key, (*self.path, at), self.comm)
+        return Kept(self.session, self.key, self.comm, (*self.path, at))
 
     def __iter__(self) -> None:
         raise TypeError("what is kept on the ranks cannot be listed here; index it")
-
-    def __repr__(self) -> str:
-        return "kept" + "".join(f"[{at!r}]" for at in self.path)
 
 
 class Ranks(ABC):
@@ -127,7 +139,7 @@ class Ranks(ABC):
         """As `call`, but what the function returns stays on the ranks, whatever it is."""
         self._kept += 1
         _, comm = self._run(name, args_of_each_rank, kwargs, self._kept)
-        return Kept(self, self._kept, (), comm)
+        return Kept(self, self._kept, comm)
 
     def close(self) -> None:
         """Ends the session."""

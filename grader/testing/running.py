@@ -29,7 +29,7 @@ def run_call(code: SubmittedCode, name: str, args: Sequence[Any], kwargs: Mappin
         StudentProblem: whatever student code does wrong.
     """
     function = code.function(name)
-    with _student_code(code, name), unchanged(function, name, args, kwargs):
+    with student_code(code, name), unchanged(function, name, args, kwargs):
         args = [built(code, name, value) for value in args]
         kwargs = {key: built(code, name, value) for key, value in kwargs.items()}
         return detached(function(*args, **kwargs))
@@ -41,7 +41,7 @@ def filled_in(code: SubmittedCode, name: str, kwargs: Mapping[str, Any]) -> dict
     Raises:
         StudentProblem: student code is asked, and does something wrong, or a dict holds itself.
     """
-    with _student_code(code, name):
+    with student_code(code, name):
         return {key: detached(item) for key, item in kwargs.items() if type(item) is dict}
 
 
@@ -65,7 +65,7 @@ def run_gradients(
         for position, value in enumerate(inputs)
     ]
     names = parameter_names(function, len(leaves))
-    with _student_code(code, name), unchanged(function, name, [*leaves, dy], kwargs, extra="dy"):
+    with student_code(code, name), unchanged(function, name, [*leaves, dy], kwargs, extra="dy"):
         output = function(*leaves, **kwargs)
         if not isinstance(output, torch.Tensor):
             raise Misuse(f"{name} returned {describe(output)}; a tensor was expected")
@@ -88,7 +88,7 @@ def run_gradients(
 
 
 @contextmanager
-def _student_code(code: SubmittedCode, name: str) -> Iterator[None]:
+def student_code(code: SubmittedCode, name: str) -> Iterator[None]:
     """Makes ready for student code, and turns whatever it raises into a `StudentProblem`."""
     with explained(code, name), code.importable(), surroundings():
         yield
