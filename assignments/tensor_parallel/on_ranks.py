@@ -195,13 +195,12 @@ def report(lab: ModuleType, shards: Sequence[Any], real: Sequence[tuple[int, Out
 
 
 def explained(text: str, file: Path) -> str:
-    """The words of an error, without its traceback; of that the place in the student's file."""
+    """The words of an error, and of its traceback just the lines of the student's file."""
     words, _, trace = text.partition("\n\nTraceback")
     lines = re.findall(rf'File "{re.escape(str(file))}", line (\d+), in (\w+)\n\s+(.*)', trace)
-    if lines:
-        number, function, code = lines[-1]
-        words += f"\n  {file.name}:{number}, in {function}: {code}"
-    return words
+    return words + "".join(
+        f"\n  {file.name}:{number}, in {function}: {code}" for number, function, code in lines
+    )
 
 
 @contextmanager
@@ -211,8 +210,10 @@ def blaming(whom: str, file: Path) -> Iterator[None]:
         yield
     except NotImplementedError as stub:
         raise Failure(f"not started: {stub}") from None
-    except (click.ClickException, spmd.RankError):
+    except click.ClickException:
         raise
+    except spmd.BackendError:
+        raise Failure(f"{whom} stopped: another rank has ended") from None
     except Exception as error:
         summary = "".join(traceback.format_exception_only(error)).strip()
         text = f"{whom} failed: {summary}\n\n{traceback.format_exc()}"
@@ -224,19 +225,20 @@ def blaming(whom: str, file: Path) -> Iterator[None]:
 
 def start(n: int, file: Path, backend: str) -> bool:
     """Cuts the parameters, starts n processes, and reports."""
-    with blaming("this file, in the process that starts the ranks,", file):
+    with blaming("loading the file", file):
         lab = load(file)
+    with blaming("cutting the parameters", file):
         shards = lab.shard_params_tp(inputs()[0], TINY, n)
-        with tempfile.TemporaryDirectory() as folder:
-            for rank, shard in enumerate(shards):
-                (Path(folder) / str(rank)).write_bytes(pickle.dumps(shard))
-            try:
-                real = spmd.run(program, n, file, Path(folder), backend=backend, timeout=60.0)
-            except spmd.RankError as error:
-                raise Failure(explained(str(error), file)) from None
-            except ValueError as error:  # no such GPUs
-                raise Failure(str(error)) from None
-    with blaming("on simulated ranks this file", file):
+    with tempfile.TemporaryDirectory() as folder:
+        for rank, shard in enumerate(shards):
+            (Path(folder) / str(rank)).write_bytes(pickle.dumps(shard))
+        try:
+            real = spmd.run(program, n, file, Path(folder), backend=backend, timeout=60.0)
+        except spmd.RankError as error:
+            raise Failure(explained(str(error), file)) from None
+        except ValueError as error:  # there are no such GPUs
+            raise Failure(str(error)) from None
+    with blaming("the same on simulated ranks", file):
         return report(lab, shards, real)
 
 
