@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from transformer_lab import Config, init_params
 
-from grader.testing import AssignmentTestCase, RanksCall
+from assignments.tensor_parallel import oracle
+from grader.testing import AssignmentTestCase, Call, RanksCall
 from grader.testing.problems import StudentError
 from grader.testing.running import describe
 
@@ -46,14 +47,29 @@ class TensorParallelCase(AssignmentTestCase):
         """A random number, 0 or more."""
         return int(torch.randint(below, (), generator=self.generator))
 
+    def replica_gradients(self, cfg: Config, n: int) -> list[dict[str, Any]]:
+        """For each rank random gradients of its own KV heads, as `sum_over_replicas` takes them."""
+        shards = oracle.shards(self.model(cfg), cfg, n)
+        names = ("wk", "wv", "wq")
+        return [
+            {
+                "final_norm": self.array(cfg.d_model),
+                "layers": [
+                    {w: self.array(*layer[w].shape) for w in names} for layer in p["layers"]
+                ],
+            }
+            for p in shards
+        ]
+
     # ---------------------------------------------------------------------------------------------
-    # What ranks returned
+    # What ranks returned. Of several arrays the one that comes closest to being wrong is shown.
     # ---------------------------------------------------------------------------------------------
 
     def assert_all(self, call: RanksCall, name: str, expected: np.ndarray) -> None:
         """Checks that every rank returned the same array, the expected one."""
-        for rank, value in enumerate(call.values):
-            self.assert_close(f"{name} of rank {rank}", value, expected, dtype=torch.float64)
+        with self._worst_shown():
+            for rank, value in enumerate(call.values):
+                self.assert_close(f"{name} of rank {rank}", value, expected, dtype=torch.float64)
 
     def assert_each(
         self,
@@ -72,22 +88,41 @@ class TensorParallelCase(AssignmentTestCase):
         """
         if isinstance(expected, np.ndarray):
             expected = [expected] * len(call.values)
-        for rank, (value, due) in enumerate(zip(self.each(call, name), expected, strict=True)):
-            self.assert_close(f"{name} of rank {rank}", value, due, dtype=dtype)
+        with self._worst_shown():
+            for rank, value in enumerate(self.each(call, name)):
+                self.assert_close(f"{name} of rank {rank}", value, expected[rank], dtype=dtype)
 
     def assert_parts(self, name: str, value: Any, expected: Sequence[np.ndarray]) -> None:
-        """Checks a list of arrays, one for each of n ranks."""
+        """Checks a list of arrays."""
         if not isinstance(value, list | tuple) or len(value) != len(expected):
             self.fail(f"{name}: {describe(value)}; a list of {len(expected)} was expected")
-        for rank, (got, due) in enumerate(zip(value, expected, strict=True)):
-            self.assert_close(f"{name}[{rank}]", got, due)
+        with self._worst_shown():
+            for index, (got, due) in enumerate(zip(value, expected, strict=True)):
+                self.assert_close(f"{name}[{index}]", got, due, dtype=torch.float64)
+
+    def assert_tokens(self, call: RanksCall, expected: np.ndarray) -> None:
+        """Checks that every rank returned these tokens (B, steps), int64."""
+        with self._worst_shown():
+            for rank, value in enumerate(call.values):
+                name = f"tokens of rank {rank}"
+                if type(value) is not np.ndarray or value.dtype != np.int64:
+                    kind = f"{value.dtype}" if type(value) is np.ndarray else describe(value)
+                    self.fail(f"{name}: {kind}; an array of int64 was expected")
+                if value.shape != expected.shape:
+                    self.fail(f"{name} have shape {value.shape}; {expected.shape} was expected")
+                if expected.size:
+                    self.assert_close(name, value, expected)
+
+    def assert_block(self, call: Call, what: str, dh: np.ndarray, grads: dict[str, Any]) -> None:
+        """Checks the backward of a block: (dh, gradients)."""
+        got, found = self.unpack(call, "dh", "gradients", kinds=(np.ndarray, dict))
+        self.assert_close(f"dh of {what}", got, torch.from_numpy(dh), dtype=torch.float64)
+        self.assert_params(f"gradients of {what}", found, grads)
 
     def assert_params(
         self, name: str, got: Any, expected: Any, only: Collection[str] | None = None
     ) -> None:
         """Checks parameters or gradients: nested dicts and lists of arrays.
-
-        Of all the arrays, the one that comes closest to being wrong becomes a row of evidence.
 
         Args:
             name: what to call it.
@@ -95,30 +130,38 @@ class TensorParallelCase(AssignmentTestCase):
             expected: as it has to be: dicts with these keys and no others.
             only: look at these entries of dicts alone; the others need but be there.
         """
-        shown = len(self.evidence)
-        try:
-            self._check(name, got, expected, only)
-        finally:
-            rows = self.evidence[shown:]
-            del self.evidence[shown:]
-            if rows:
-                self.evidence.append(max(rows, key=lambda row: (not row.ok, _closeness(row))))
+        with self._worst_shown():
+            self._check(name, "", got, expected, only)
 
-    def _check(self, name: str, got: Any, due: Any, only: Collection[str] | None) -> None:
+    def _check(
+        self, name: str, path: str, got: Any, due: Any, only: Collection[str] | None
+    ) -> None:
+        where = f"{name}: {path}" if path else name
         if isinstance(due, np.ndarray):
-            self.assert_close(name, got, due, dtype=torch.float64)
+            self.assert_close(where, got, due, dtype=torch.float64)
         elif isinstance(due, dict):
             if not isinstance(got, dict) or got.keys() != due.keys():
-                self.fail(f"{name} is to be a dict with {', '.join(due)}; {_found(got)}")
+                self.fail(f"{where} is to be a dict with {', '.join(due)}; {_found(got)}")
             for key in due if only is None else (key for key in due if key in only):
-                self._check(f"{name}[{key!r}]", got[key], due[key], only)
+                self._check(name, f"{path}.{key}" if path else key, got[key], due[key], only)
         elif isinstance(due, list) and isinstance(due[0], dict):
             if not isinstance(got, list | tuple) or len(got) != len(due):
-                self.fail(f"{name} is to be a list of {len(due)}; {_found(got)}")
+                self.fail(f"{where} is to be a list of {len(due)}; {_found(got)}")
             for index, item in enumerate(due):
-                self._check(f"{name}[{index}]", got[index], item, only)
+                self._check(name, f"{path}[{index}]", got[index], item, only)
         else:
-            self.assertEqual(got, due, name)  # noqa: PT009  (an array for a number is a failure)
+            self.assertEqual(got, due, where)  # noqa: PT009  (an array for a number is a failure)
+
+    @contextmanager
+    def _worst_shown(self) -> Iterator[None]:
+        """Of the rows of evidence of its region, leaves one."""
+        shown = len(self.evidence)
+        try:
+            yield
+        finally:
+            rows = self.evidence[shown:]
+            if rows:
+                self.evidence[shown:] = [max(rows, key=lambda row: (not row.ok, _closeness(row)))]
 
     # ---------------------------------------------------------------------------------------------
     # Bytes, numbers, refusals

@@ -136,11 +136,17 @@ def cached(params: Params, cfg: Config, tokens: Array) -> KVCache:
     return cache
 
 
-def generate(params: Params, cfg: Config, prompt: Array, steps: int) -> Array:
-    """Greedy decoding, (B, steps): the whole sequence goes through the model for each token."""
+def generate(
+    params: Params, cfg: Config, prompt: Array, steps: int, among: int | None = None
+) -> Array:
+    """Greedy decoding, (B, steps): the whole sequence goes through the model for each token.
+
+    `among`: only of the first so many tokens. (Where columns of the head repeat, the later ones'
+    logits are equal only but for roundings.)
+    """
     tokens = prompt
     for _ in range(steps):
-        last = forward(params, cfg, tokens)[:, -1]
+        last = forward(params, cfg, tokens)[:, -1, :among]
         chosen = [int(np.flatnonzero(row == row.max())[0]) for row in last]
         tokens = np.concatenate([tokens, np.array(chosen)[:, None]], axis=1)
     return tokens[:, prompt.shape[1] :]
@@ -167,6 +173,24 @@ def gradient_shards(params: Params, cfg: Config, n: int, tokens: Array, dlogits:
             shard["lm_head"] = None
         del shard["tied"], shard["kv_groups"]
         expected.append(shard)
+    return expected
+
+
+def summed_over_replicas(grads: Sequence[Params], cfg: Config, n: int) -> list[Params]:
+    """What `sum_over_replicas` returns, if rank r gives grads[r]: of other entries, the same."""
+    dh = cfg.d_head
+    expected = [
+        g
+        | {"layers": [layer | {w: layer[w].copy() for w in ("wk", "wv")} for layer in g["layers"]]}
+        for g in grads
+    ]
+    for kv in range(cfg.n_kv_heads):
+        at = {r: elements([kv_heads(cfg, n, r).index(kv)], dh) for r in holders(cfg, n, kv)}
+        for layer in range(cfg.n_layers):
+            for w in ("wk", "wv"):
+                total = sum(grads[r]["layers"][layer][w][:, own] for r, own in at.items())
+                for r, own in at.items():
+                    expected[r]["layers"][layer][w][:, own] = total
     return expected
 
 

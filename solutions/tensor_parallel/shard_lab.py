@@ -56,15 +56,15 @@ References:
     J. Austin et al., "How to Scale Your Model", 2025, part 3: four cases of sharded products.
 """
 
-import math
+import math  # starter: keep
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import replace  # starter: keep
 from typing import Any
 
 import numpy as np
 from comm_sim import NVLINK4, Comm, LinkSpec, switch, t_formula  # starter: keep
 from hw_specs import Chip
-from llm_math import MLA, ModelConfig  # noqa: F401  (a ModelConfig may have an MLA)
+from llm_math import MLA, ModelConfig, MoE  # noqa: F401  (a ModelConfig may have them)
 from spmd import Communicator
 from transformer_lab import (  # starter: keep
     Config,
