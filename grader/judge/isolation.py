@@ -31,9 +31,12 @@ _FIRST_UID, _UIDS = 30_000, 20_000
 MAX_FILE_BYTES = 64 << 20
 MAX_OPEN_FILES = 256
 MAX_PROCESSES = 256
-#: System folders that Python and torch read.
+#: System folders that Python and torch read. Of /proc not other processes: their names and command
+#: lines are for all to read and for each to write, and so would carry a shard to another rank.
 _SYSTEM = (
-    *("/usr", "/lib", "/lib64", "/bin", "/proc", "/sys/devices/system/cpu"),
+    *("/usr", "/lib", "/lib64", "/bin", "/sys/devices/system/cpu"),
+    *("/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version"),
+    *("/proc/filesystems", "/proc/sys"),
     *("/etc/ld.so.cache", "/etc/localtime", "/etc/passwd", "/etc/group", "/etc/nsswitch.conf"),
 )
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

@@ -105,22 +105,19 @@ class Match:
         child = 0
         report, report_child = os.pipe()
         control, control_child = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, report)
+            stack.callback(control.close)
             try:
-                connection, output = workers.begin()
-                ours = [report, control.fileno(), *workers.outputs]
-                child = self._fork(connection, report_child, output, control_child, ours)
-                connection.close()
-                os.close(output)
+                with control_child, os.fdopen(report_child, "wb"):
+                    connection, output = workers.begin()
+                    with connection, os.fdopen(output, "wb"):
+                        ours = [report, control.fileno(), *workers.outputs]
+                        child = self._fork(connection, report_child, output, control_child, ours)
+                self._watch(seen, workers, child, report, control, start + self._seconds)
             finally:
-                control_child.close()
-                os.close(report_child)
-            self._watch(seen, workers, child, report, control, start + self._seconds)
-        finally:
-            child_status = _ended(child)
-            workers.finish()
-            os.close(report)
-            control.close()
+                child_status = _ended(child)
+                workers.finish()
         result = self._judgement(seen, workers, child_status)
         self.stalled = seen.importing if seen.stopped is Verdict.TIMED_OUT else ""
         return result.model_copy(

@@ -2,7 +2,10 @@
 
 No network (`socket`), no looking into other processes (`ptrace`, `process_vm_*`), no change of a
 file's owner, mode or attributes (which Landlock does not cover), no kernel machinery that sandboxes
-are usually left through. The filter is inherited and cannot be taken off.
+are usually left through. Nothing either that would carry bytes from one rank to another past the
+judge: shared memory, semaphores and queues of the system, locks on files that both can read and
+whose holders the kernel names, notices of who opens them. The filter is inherited and cannot be
+taken off.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ _FAIL_EPERM = 0x0005_0001
 _KILL_PROCESS = 0x8000_0000
 
 #: Classic BPF: load a word of the call's description; compare; return.
-_LOAD, _JUMP_EQUAL, _JUMP_ABOVE, _RETURN = 0x20, 0x15, 0x35, 0x06
-_OFFSET_NUMBER, _OFFSET_ARCH = 0, 4
+_LOAD, _JUMP_ALWAYS, _JUMP_EQUAL, _JUMP_ABOVE, _RETURN = 0x20, 0x05, 0x15, 0x35, 0x06
+_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_SECOND = 0, 4, 24  # the second argument's lower half
 
 #: Numbers of the forbidden calls, and the audit code, per machine.
 _ARCHES = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
@@ -33,6 +36,22 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "fchown": 93,
         "lchown": 94,
         "ptrace": 101,
+        "shmget": 29,
+        "shmat": 30,
+        "shmctl": 31,
+        "semget": 64,
+        "semop": 65,
+        "semctl": 66,
+        "msgget": 68,
+        "msgsnd": 69,
+        "msgrcv": 70,
+        "msgctl": 71,
+        "flock": 73,
+        "semtimedop": 220,
+        "mq_open": 240,
+        "inotify_init": 253,
+        "inotify_init1": 294,
+        "fanotify_init": 300,
         "mount": 165,
         "umount2": 166,
         "setxattr": 188,
@@ -60,6 +79,21 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "fchmodat2": 452,
     },
     "aarch64": {
+        "inotify_init1": 26,
+        "flock": 32,
+        "mq_open": 180,
+        "msgget": 186,
+        "msgctl": 187,
+        "msgrcv": 188,
+        "msgsnd": 189,
+        "semget": 190,
+        "semctl": 191,
+        "semtimedop": 192,
+        "semop": 193,
+        "shmget": 194,
+        "shmctl": 195,
+        "shmat": 196,
+        "fanotify_init": 262,
         "setxattr": 5,
         "lsetxattr": 6,
         "fsetxattr": 7,
@@ -91,6 +125,9 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "fchmodat2": 452,
     },
 }
+#: `fcntl`, and its commands that ask for locks or set them, which fail as well.
+_FCNTL = {"x86_64": 72, "aarch64": 25}
+_LOCKS = (5, 6, 7, 36, 37, 38)  # F_GETLK, F_SETLK, F_SETLKW; F_OFD_* of these
 #: x86-64 also answers calls of the x32 ABI, whose numbers have this bit: all refused.
 _X32_BIT = 0x4000_0000
 
@@ -106,17 +143,30 @@ def _instruction(code: int, yes: int, no: int, value: int) -> bytes:
 
 
 def _filter(machine: str) -> bytes:
-    numbers = sorted(_FORBIDDEN[machine].values())
     program = [
         _instruction(_LOAD, 0, 0, _OFFSET_ARCH),
         _instruction(_JUMP_EQUAL, 1, 0, _ARCHES[machine]),
         _instruction(_RETURN, 0, 0, _KILL_PROCESS),
         _instruction(_LOAD, 0, 0, _OFFSET_NUMBER),
     ]
-    checks = [_instruction(_JUMP_EQUAL, len(numbers) - i, 0, n) for i, n in enumerate(numbers)]
-    program += [_instruction(_JUMP_ABOVE, len(numbers) + 1, 0, _X32_BIT), *checks]
-    program += [_instruction(_RETURN, 0, 0, _ALLOW), _instruction(_RETURN, 0, 0, _FAIL_EPERM)]
+    numbers = sorted(_FORBIDDEN[machine].values())
+    checks = [(_JUMP_ABOVE, _X32_BIT), *((_JUMP_EQUAL, number) for number in numbers)]
+    program += _refused(checks)
+    program += [
+        _instruction(_JUMP_EQUAL, 1, 0, _FCNTL[machine]),
+        _instruction(_RETURN, 0, 0, _ALLOW),
+        _instruction(_LOAD, 0, 0, _OFFSET_SECOND),
+    ]
+    program += _refused([(_JUMP_EQUAL, command) for command in _LOCKS])
+    program.append(_instruction(_RETURN, 0, 0, _ALLOW))
     return b"".join(program)
+
+
+def _refused(checks: list[tuple[int, int]]) -> list[bytes]:
+    """Fails if one of these comparisons holds for what is loaded; else goes on behind."""
+    last = len(checks) - 1
+    jumps = [_instruction(code, last - i + 1, 0, value) for i, (code, value) in enumerate(checks)]
+    return [*jumps, _instruction(_JUMP_ALWAYS, 0, 0, 1), _instruction(_RETURN, 0, 0, _FAIL_EPERM)]
 
 
 def forbid() -> bool:

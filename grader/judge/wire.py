@@ -260,13 +260,14 @@ def _byte_span(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def pack(
-    header: dict[str, Any], storages: Sequence[torch.Tensor] = (), most: int = MAX_FRAME
+    header: dict[str, Any], storages: Sequence[torch.Tensor] = (), most: int | None = None
 ) -> bytes:
     """A frame.
 
     Raises:
-        TooLarge: it would exceed `most` bytes.
+        TooLarge: it would exceed `most` bytes; None is `MAX_FRAME`.
     """
+    most = MAX_FRAME if most is None else most
     size = sum(storage.numel() for storage in storages)
     if size > most - MAX_HEADER:
         raise TooLarge(f"{size:,} bytes of tensors; at most {most - MAX_HEADER:,} travel")
@@ -329,13 +330,14 @@ def send(connection: socket.socket, frame: bytes) -> None:
         raise Disconnected(str(error)) from error
 
 
-def receive(connection: socket.socket, most: int = MAX_FRAME) -> Message:
-    """Waits for a message of at most so many bytes.
+def receive(connection: socket.socket, most: int | None = None) -> Message:
+    """Waits for a message of at most so many bytes; None is `MAX_FRAME`.
 
     Raises:
         Disconnected: the other side is gone.
         ProtocolError: it sent something else.
     """
+    most = MAX_FRAME if most is None else most
     (length,) = _LENGTH.unpack(_exactly(connection, _LENGTH.size))
     if length > most:
         raise ProtocolError(f"a frame announces {length:,} bytes; at most {most:,} are read")

@@ -86,7 +86,7 @@ class Workers:
             self._main, connection = self._spawn(job, self._start.home, theirs)
         except BaseException:
             os.close(theirs)
-            raise
+            raise  # `finish` closes the other end
         return connection, theirs
 
     def answer(self, control: socket.socket) -> bool:

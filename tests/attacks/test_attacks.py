@@ -10,8 +10,9 @@ and
     seconds: 2           another time limit
     file: flash_lab.py   which file it replaces definitions of, where several have them
 
-`honest_*` files are the controls: the same shape of program, without the cheat. Attacks on the
-harness and the machine that need no assignment are in tests/grader/judge/test_attacks.py.
+`honest_*` files are the controls: the same shape of program, without the cheat. An assignment that
+is made for attacks alone, as `ranks`, has a house of its own: `ranks_house`. Attacks on the harness
+and the machine that need no assignment are in tests/grader/judge/test_attacks.py.
 """
 
 import os
@@ -20,13 +21,15 @@ from pathlib import Path
 
 import pytest
 
+from grader import house as houses
 from grader import manifest
 from grader.authoring import overlay
+from grader.house import House
 from grader.judge import landlock
 from grader.judge.supervisor import Judge
 
 FOLDER = Path(__file__).parent
-ATTACKS = sorted(FOLDER.glob("*/*.py"))
+ATTACKS = sorted(path for path in FOLDER.glob("*/*.py") if path.name != "conftest.py")
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +43,21 @@ def result(judge, tmp_path):
     """`result(path, number)`: what becomes of one test if an attack is handed in."""
 
     def run(path, number, **limits):
-        assignment = manifest.load(path.parent.name)
+        house = house_of(path.parent.name)
+        assignment = manifest.load(path.parent.name, house)
         attack = overlay.Variant(path.stem, path, path.stem, (), field(path, "file"))
-        overlay.write(assignment, attack, tmp_path)
-        report = judge.grade_path(only_test(assignment, number, **limits), tmp_path)
+        overlay.write(assignment, attack, tmp_path, house)
+        report = judge.grade_path(only_test(assignment, number, **limits), tmp_path, house=house)
         (found,) = report.tests
         return found
 
     return run
+
+
+def house_of(name):
+    """The house of an assignment: that of all, or its own."""
+    own = FOLDER / f"{name}_house"
+    return House(own) if own.is_dir() else houses.here()
 
 
 def only_test(assignment, number, **limits):

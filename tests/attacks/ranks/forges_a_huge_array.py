@@ -1,0 +1,47 @@
+"""Sends an array of few bytes that is expanded to two gigabytes.
+
+test: 1.2
+verdict: crashed
+says: rank 0: during total, the student's process sent what is no answer: a collective's array has
+"""
+
+import os
+import socket
+
+import numpy as np
+from spmd import Communicator
+
+from grader.judge import wire
+
+
+def forged(**parts: object) -> None:
+    """Sends a collective of its own making."""
+    encoder = wire.Encoder()
+    header = {
+        "op": "collective",
+        "collective": "all_reduce",
+        "members": [0, 1, 2, 3],
+        "array": encoder.value(np.ones(12)),
+        "algo": "ring",
+        "label": "forged",
+        "frames": [],
+    }
+    encoder.seal()
+    wire.send(judge(), wire.pack({**header, **parts}, encoder.storages))
+
+
+def judge() -> socket.socket:
+    """The wire to the judge."""
+    for number in range(3, 64):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}").startswith("socket"):  # noqa: PTH115
+                return socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue
+    raise OSError("there is no wire")
+
+
+def total(comm: Communicator, shards: list[np.ndarray]) -> list[np.ndarray]:
+    view = {"dtype": "float64", "storage": 0, "offset": 0, "size": [1 << 28], "stride": [0]}
+    forged(array=["array", view])
+    return comm.all_reduce(shards)

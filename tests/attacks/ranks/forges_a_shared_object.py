@@ -1,0 +1,47 @@
+"""Returns what only the judge may send: an object of a shared package, made there.
+
+test: 1.2
+verdict: crashed
+says: rank 0: during total, the student's process sent what is no answer: a value of kind
+"""
+
+import os
+import socket
+
+import numpy as np
+from spmd import Communicator
+
+from grader.judge import wire
+
+
+def forged(**parts: object) -> None:
+    """Sends a collective of its own making."""
+    encoder = wire.Encoder()
+    header = {
+        "op": "collective",
+        "collective": "all_reduce",
+        "members": [0, 1, 2, 3],
+        "array": encoder.value(np.ones(12)),
+        "algo": "ring",
+        "label": "forged",
+        "frames": [],
+    }
+    encoder.seal()
+    wire.send(judge(), wire.pack({**header, **parts}, encoder.storages))
+
+
+def judge() -> socket.socket:
+    """The wire to the judge."""
+    for number in range(3, 64):
+        try:
+            if os.readlink(f"/proc/self/fd/{number}").startswith("socket"):  # noqa: PTH115
+                return socket.socket(fileno=os.dup(number))
+        except OSError:
+            continue
+    raise OSError("there is no wire")
+
+
+def total(comm: Communicator, shards: list[np.ndarray]) -> list[np.ndarray]:
+    config = ["shared", ["transformer_lab.config", "Config", {}]]
+    wire.send(judge(), wire.pack({"op": "returned", "value": config}))
+    return comm.all_reduce(shards)
