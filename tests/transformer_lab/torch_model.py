@@ -35,9 +35,9 @@ class Layer(nn.Module):
     def forward(self, x):
         B, T, _ = x.shape
         h = self.attn_norm(x)
-        q = self.rotated(self.wq(h).view(B, T, self.cfg.n_heads, -1))
-        k = self.rotated(self.wk(h).view(B, T, self.cfg.n_kv_heads, -1))
-        v = self.wv(h).view(B, T, self.cfg.n_kv_heads, -1)
+        q = self.rotated(self.wq(h).view(B, T, -1, self.cfg.d_head))
+        k = self.rotated(self.wk(h).view(B, T, -1, self.cfg.d_head))
+        v = self.wv(h).view(B, T, -1, self.cfg.d_head)
         repeats = self.cfg.n_heads // self.cfg.n_kv_heads
         k, v = k.repeat_interleave(repeats, dim=2), v.repeat_interleave(repeats, dim=2)
         a = F.scaled_dot_product_attention(
