@@ -183,6 +183,13 @@ class TensorParallelCase(AssignmentTestCase):
         if not math.isclose(got, expected, rel_tol=1e-12):
             self.fail(f"{name} is {got:.12g}; {expected:.12g} was expected")
 
+    def assert_pair(self, name: str, got: Any, expected: tuple[float, float]) -> None:
+        """Checks a tuple of two numbers."""
+        if not isinstance(got, tuple | list) or len(got) != 2:
+            self.fail(f"{name}: {describe(got)}; a tuple of two numbers was expected")
+        for index, due in enumerate(expected):
+            self.assert_number(f"element {index} of {name}", got[index], due)
+
     def assert_numbers(self, name: str, got: Any, expected: dict[str, float]) -> None:
         """Checks a dict of numbers."""
         if not isinstance(got, dict) or got.keys() != expected.keys():
