@@ -90,6 +90,11 @@ def share(length: int, n: int, r: int) -> list[int]:
     return [i for i in range(length) if i * n // length == r]
 
 
+def columns(logits: Array, n: int) -> list[Array]:
+    """The columns (…, v/n) of the logits that each rank computes."""
+    return [np.take(logits, share(logits.shape[-1], n, r), axis=-1) for r in range(n)]
+
+
 def part(layer: Mapping[str, Any], cfg: Config, n: int, r: int) -> Params:
     """Rank r's part of what a layer has: of parameters, or of their gradients."""
     heads, own = query_heads(cfg, n, r), kv_heads(cfg, n, r)
