@@ -197,7 +197,7 @@ def report(lab: ModuleType, shards: Sequence[Any], real: Sequence[tuple[int, Out
 def explained(text: str, file: Path) -> str:
     """The words of an error, and of its traceback just the lines of the student's file."""
     words, _, trace = text.partition("\n\nTraceback")
-    lines = re.findall(rf'File "{re.escape(str(file))}", line (\d+), in (\w+)\n\s+(.*)', trace)
+    lines = re.findall(rf'File "{re.escape(str(file))}", line (\d+), in ([\w<>]+)\n\s+(.*)', trace)
     return words + "".join(
         f"\n  {file.name}:{number}, in {function}: {code}" for number, function, code in lines
     )
