@@ -42,8 +42,8 @@ def like(value: Array, array: Array) -> Array:
 
 def alike(a: Array, b: Array) -> bool:
     """Whether two arrays are of one library, dtype and device."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and a.dtype == b.dtype
+    if isinstance(a, np.ndarray) != isinstance(b, np.ndarray):
+        return False
     return bool(a.dtype == b.dtype and device(a) == device(b))
 
 

@@ -1,4 +1,9 @@
-"""Torch tensors in, torch tensors out: of the same dtype, on the same device."""
+"""Torch tensors in, torch tensors out: of the same dtype, on the same device.
+
+BYTEWISE_TEST_DEVICE=cuda puts them on a GPU.
+"""
+
+import os
 
 import numpy as np
 import pytest
@@ -28,20 +33,23 @@ TOKENS = np.random.default_rng(0).integers(0, TINY.vocab, size=(2, 7))
 ANGLES = rope_angles(np.arange(3), 6, 1e4)
 
 
+DEVICE = os.environ.get("BYTEWISE_TEST_DEVICE", "cpu")
+
+
 def numbers(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def converted(params, **kwargs):
+def converted(params, dtype=torch.float64, device=DEVICE):
     """Parameters, or lists of arrays, as torch tensors."""
     match params:
         case None:
             return None
         case dict():
-            return {name: converted(value, **kwargs) for name, value in params.items()}
+            return {name: converted(value, dtype, device) for name, value in params.items()}
         case list() | tuple():
-            return [converted(value, **kwargs) for value in params]
-    return torch.tensor(params).to(**kwargs)
+            return [converted(value, dtype, device) for value in params]
+    return torch.tensor(params, dtype=dtype, device=device)
 
 
 def flat(result):
@@ -54,6 +62,12 @@ def flat(result):
         case list() | tuple():
             return [array for part in result for array in flat(part)]
     return [result]
+
+
+def assert_close(tensor, expected, bound):
+    """Within `bound` of the largest element, where that is above 1."""
+    error = np.abs(tensor.detach().double().cpu().numpy() - expected)
+    assert np.max(error) < bound * max(1, np.max(np.abs(expected)))
 
 
 HEADS = [numbers(2, 3, 4, 6), numbers(2, 3, 2, 6, seed=1), numbers(2, 3, 2, 6, seed=2)]
@@ -92,8 +106,7 @@ def test_it_is_what_numpy_gives_in_the_dtype_of_the_tensors(name, dtype, bound):
     for mine, reference in zip(ours, expected, strict=True):
         assert mine.dtype == dtype
         assert mine.shape == reference.shape
-        scale = max(1, np.max(np.abs(reference)))
-        assert np.max(np.abs(mine.double().numpy() - reference)) < bound * scale
+        assert_close(mine, reference, bound)
 
 
 @every_call
@@ -115,8 +128,7 @@ def test_a_cache_holds_what_it_is_made_like(dtype, bound):
     K, V = cache.read(1, 7)
     assert K.dtype == V.dtype == dtype
     expected = forward(init_params(TINY, seed=1), TINY, TOKENS)
-    error = np.abs(torch.cat(logits, dim=1).double().numpy() - expected)
-    assert np.max(error) < bound * max(1, np.max(np.abs(expected)))
+    assert_close(torch.cat(logits, dim=1), expected, bound)
 
 
 def test_autograd_runs_through_the_forward_as_backward_does():
@@ -124,10 +136,10 @@ def test_autograd_runs_through_the_forward_as_backward_does():
     leaves = converted(params)
     for leaf in flat(leaves):
         leaf.requires_grad_()
-    forward(leaves, TINY, TOKENS).backward(torch.tensor(DLOGITS))
+    forward(leaves, TINY, TOKENS).backward(converted(DLOGITS))
     ours = flat(backward(params, TINY, TOKENS, DLOGITS))
     for leaf, mine in zip(flat(leaves), ours, strict=True):
-        assert np.max(np.abs(leaf.grad.numpy() - mine)) < 1e-10
+        assert_close(leaf.grad, mine, 1e-10)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +165,7 @@ def test_autograd_runs_through_the_forward_as_backward_does():
     ],
 )
 def test_parameters_of_more_than_one_kind_are_refused(spoil, message):
-    params = converted(init_params(TINY), dtype=torch.float32)
+    params = converted(init_params(TINY), torch.float32, "cpu")
     check_params(params, TINY)
     spoil(params)
     with pytest.raises(ValueError, match=message):
@@ -172,7 +184,7 @@ def test_parameters_of_more_than_one_kind_are_refused(spoil, message):
     ids=["numpy", "float64"],
 )
 def test_a_cache_of_another_kind_is_refused(cache, message):
-    params = converted(init_params(TINY), dtype=torch.float32)
+    params = converted(init_params(TINY), torch.float32, "cpu")
     with pytest.raises(ValueError, match=message):
         forward(params, TINY, TOKENS, cache)
 
