@@ -42,8 +42,9 @@ def like(value: Array, array: Array) -> Array:
 
 def alike(a: Array, b: Array) -> bool:
     """Whether two arrays are of one library, dtype and device."""
-    if isinstance(a, np.ndarray) != isinstance(b, np.ndarray):
-        return False
+    of_numpy = isinstance(a, np.ndarray), isinstance(b, np.ndarray)
+    if any(of_numpy):
+        return all(of_numpy) and bool(a.dtype == b.dtype)
     return bool(a.dtype == b.dtype and device(a) == device(b))
 
 
