@@ -172,9 +172,7 @@ class TensorParallelCase(AssignmentTestCase):
         for rank in range(call.comm.n):
             sent = call.comm.sent(rank)
             if sent != nbytes:
-                self.fail(
-                    f"rank {rank} sent {sent:,.0f} bytes in {call.name}, not {why}: {nbytes:,}"
-                )
+                self.fail(f"in {call.name} rank {rank} sent {sent:,.0f} B, not {nbytes:,} B, {why}")
 
     def assert_number(self, name: str, got: Any, expected: float) -> None:
         """Checks a number, but for a few roundings."""
