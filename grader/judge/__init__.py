@@ -1,11 +1,13 @@
 """Grades a submission: its code in one process, tests, expected values and counters in another.
 
     supervisor   runs the tests in order and owns clock, memory limits and results (`Judge`)
-    match        one test: two processes, and what is made of how they end
+    match        one test: its processes, and what is made of how they end
+    workers      the student's processes of a test; `memory`, `printed`: what they hold and print
     child        the judge's child: the test, its verdict
     remote       the submission as the child's test sees it; executes and counts its launches
-    wire         what crosses between the two: frames of plain data
-    worker       the student's process
+    remote_ranks the same on ranks, each in a process of its own, which `staff` asks for
+    wire         what crosses between them: frames of plain data; `arguments`, `rank_wire`
+    worker       the student's process; `rank_worker`: that of a rank
     zygote       what student processes are forked from
     isolation    how they are confined; `landlock`, `seccomp`
 

@@ -95,7 +95,7 @@ def protections(uid: int | None) -> dict[str, str]:
     else:
         user = "as the judge's own user (not root)"
     return {
-        "process": "student code runs in a process of its own, one a test",
+        "process": "student code runs in processes of its own, one a test and rank",
         "user": user,
         "files": f"landlock ABI {version}" if version else "file permissions only (no landlock)",
         "network": "no sockets (seccomp)" if _has_seccomp() else "not restricted (no seccomp)",

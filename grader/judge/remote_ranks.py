@@ -140,7 +140,8 @@ class _Crew:
         while left:
             ready = select.select(list(left), [], [], _TELL_AFTER)[0]
             if not ready:
-                self._student.doing(doing(left.values()))
+                if not self.importing:
+                    self._student.doing(doing(left.values()))
                 ready = select.select(list(left), [], [])[0]
             for connection in ready:
                 rank = left.pop(connection)

@@ -6,8 +6,9 @@ import mini_triton
 import numpy as np
 import pytest
 import torch
+from comm_sim import NVLINK4, Comm, switch
 
-from grader.testing import AssignmentTestCase, Budget, Call, Launches, Record
+from grader.testing import AssignmentTestCase, Budget, Call, Launches, RanksCall, Record
 from grader.testing.case import test_seed as seed_of
 
 
@@ -179,3 +180,72 @@ def test_too_few_programs(case):
     case.assert_programs(launched(), 6, "n_split·G")
     with pytest.raises(AssertionError, match=r"f launches at most 6 programs at once; n_split·G ="):
         case.assert_programs(launched(), 7, "n_split·G")
+
+
+# ------------------------------------------------------------------ ranks
+def on_ranks(values=(), n=3, byte_scale=1.0):
+    return RanksCall("f", list(values), Comm(switch(n, NVLINK4), byte_scale))
+
+
+def test_each_takes_lists_of_one(case):
+    assert case.each(on_ranks([[1], (2,), [3]]), "y") == [1, 2, 3]
+    for wrong, words in (([1] * 4, "a list of 4"), (7, "a int"), (np.ones(1), r"shape \(1,\)")):
+        with pytest.raises(AssertionError, match=rf"^y: rank 2 returned .*{words} from f; it hold"):
+            case.each(on_ranks([[1], [2], wrong]), "y")
+
+
+def test_counts_are_those_of_each_rank(case):
+    call = on_ranks()
+    call.comm.all_reduce([np.ones(6)] * 3)
+    call.comm.group([0, 1]).all_gather([np.ones(2)] * 2)
+    call.comm.group([2]).all_gather([np.ones(2)])
+    case.assert_comm(call, counts={"all_reduce": 1, "all_gather_into_tensor": 1})
+    with pytest.raises(AssertionError) as caught:
+        case.assert_comm(call, counts={"all_reduce": 2, "reduce_scatter_tensor": 1})
+    assert str(caught.value) == (
+        "f calls all_gather_into_tensor once (0 expected), all_reduce once (2 expected), "
+        "reduce_scatter_tensor not at all (1 expected) on rank 0"
+    )
+    call.comm.group([1, 2]).all_reduce([np.ones(1)] * 2)
+    with pytest.raises(AssertionError, match=r"all_reduce twice \(1 expected\) on rank 1$"):
+        case.assert_comm(call, counts={"all_reduce": 1, "all_gather_into_tensor": 1})
+    assert case.evidence == []
+
+
+def test_bytes_sent_of_the_worst_rank(case):
+    call = on_ranks(byte_scale=0.25)
+    call.comm.exchange([(0, 1, np.ones(4)), (2, 0, np.ones(7))], "first")
+    call.comm.exchange([(2, 1, np.ones(3))], "second\x1b[2J")
+    case.assert_comm(call, sent=Budget("n*s", n=10, s=2))
+    with pytest.raises(AssertionError) as caught:
+        case.assert_comm(call, counts={"all_reduce": 1}, sent=Budget("n*s", n=9, s=2))
+    assert str(caught.value).split("\n") == [
+        "f calls all_reduce not at all (1 expected) on rank 0",
+        "f sends 20 B from rank 2, over the budget of n·s = 9·2 = 18 B (1.11×)",
+        "  14 B  first",
+        "   6 B  second�[2J",
+    ]
+    row = case.evidence[-1]
+    assert (row.name, row.which, row.bytes, row.ok) == ("f, rank 2 of 3", "sent", 20, False)
+    assert row.tensors == {"first": 14, "second�[2J": 6}
+
+
+def test_nothing_may_be_sent(case):
+    case.assert_comm(on_ranks(), counts={}, sent=Budget("0"))
+
+
+def test_arrays_are_compared(case):
+    expected = torch.arange(3.0, dtype=torch.float64) + 1
+    case.assert_close("y", expected.numpy()[::-1].copy()[::-1], expected)
+    case.assert_close("y", expected.numpy(), expected.numpy())
+    case.assert_close("y", np.arange(3), np.arange(3))
+    with pytest.raises(AssertionError, match="y is wrong: 1 of 3"):
+        case.assert_close("y", np.array([1.0, 2.0, 4.0]), expected)
+    with pytest.raises(AssertionError, match=r"y has shape \(2,\)"):
+        case.assert_close("y", np.ones(2), expected)
+    with pytest.raises(AssertionError, match=r"y is a tensor of shape \(3,\); a numpy.ndarray of"):
+        case.assert_close("y", expected, expected.numpy())
+    with pytest.raises(AssertionError, match=r"y is a list; a numpy\.ndarray of numbers was exp"):
+        case.assert_close("y", [1.0, 2.0, 3.0], expected.numpy())
+    with pytest.raises(AssertionError, match=r"y is a ndarray; a numpy\.ndarray of numbers was"):
+        case.assert_close("y", np.array([None]), expected.numpy())

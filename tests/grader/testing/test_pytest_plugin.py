@@ -169,3 +169,31 @@ def test_a_failure_that_repeats_is_shown_once(house):
     text = run(house, source="def double(x):\n    return x.nothing")
     assert text.count("has no attribute 'nothing'") == 1
     assert "as test 1.1\n\n  asked for at test_toy.py:" in text
+
+
+def test_a_rank_without_end_is_stopped_and_says_where_it_was(house):
+    path = house / "assignments/toy/public/test_toy.py"
+    text = path.read_text().replace("import AssignmentTestCase", "import COMM, AssignmentTestCase")
+    body = text[: text.index("        x = self.randn")]
+    path.write_text(
+        f"{body}        with self.student.ranks(3) as ranks:\n"
+        '            ranks.call("double", [(COMM,)] * 3)\n'
+    )
+    source = """
+        import numpy as np
+
+        def double(comm):
+            print("rank", comm.ranks[0])
+            comm.all_reduce([np.ones(3)])
+            while comm.ranks == (1,):
+                pass
+            comm.all_reduce([np.ones(3)])
+    """
+    text = run(house, "--timeout=2", source=source)
+    assert "rank 0\nrank 1\nrank 2\n" in text
+    assert re.search(
+        r"toy\.py:\d in double\n    (while comm.ranks == \(1,\):|pass)\n"
+        r"no result after 2 s, in double on rank 1, while rank 0 waits in all_reduce\n",
+        text,
+    ), text
+    assert "running.py" not in text
