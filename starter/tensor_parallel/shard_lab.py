@@ -193,8 +193,8 @@ def reduce_scatter(comm: Communicator, arrays: Sequence[np.ndarray], axis: int) 
 
     `comm.reduce_scatter` does so with 1-D arrays: rank r gets the r-th of n equal blocks.
 
-    arrays: one a held rank, of one shape, n dividing the axis' length: otherwise ValueError. Every
-    rank sends (n−1)/n of an array.
+    arrays: one a held rank, of one shape, n dividing the axis' length: otherwise ValueError, which
+    names length and n. Every rank sends (n−1)/n of an array.
     """
     raise NotImplementedError(
         "tensor_parallel 1: refuse a length that n does not divide; bring the axis to the front, "
@@ -472,8 +472,8 @@ def tp_forward_sp(
     positions, the all-gather begins the next, of the *normed* part, and the residual stream takes
     1/n of the memory, for the same bytes on the links.
 
-    tokens: (B, T), the whole sequence, n dividing T: otherwise ValueError. Returns the logits
-    (B, T, v), the same on every rank.
+    tokens: (B, T), the whole sequence, n dividing T: otherwise ValueError, which names both.
+    Returns the logits (B, T, v), the same on every rank.
     Travels, of each rank: 2L·2(n−1)/n·BTd + (n−1)/n·BTd + (n−1)/n·BTv elements.
     """
     check_shards(dev_params, cfg, comm)
@@ -615,7 +615,7 @@ def tp_decode_step(
     Returns seconds t_math, t_mem, t_comm and t_step = max(t_math, t_mem) + t_comm; bytes
     kv_per_chip_per_token, of the fullest rank, and msg_bytes, of an all-reduce; and n_allreduce.
     n = 1 has no communication: t_comm is 0, n_allreduce still 2L.
-    Raises ValueError if n does not divide the query heads.
+    Raises ValueError if n does not divide the query heads; it names both.
     """
     raise NotImplementedError(
         "tensor_parallel 8: the KV heads of the fullest rank; operations over peak; bytes of "
