@@ -91,13 +91,16 @@ class Communicator(Protocol):
     def group(self, ranks: Sequence[int]) -> Communicator:
         """A communicator of some of these ranks, which are 0 … k−1 in it, in this order.
 
+        Called by all processes, in the same order and with the same ranks, like a collective: real
+        ranks prepare a group together, members or not. A program need not ask whether it is in it.
+
         Args:
             ranks: ranks of this communicator.
 
         Returns:
             The group. Its `ranks` are those of its own numbers that this process holds. Where it
-            holds none they are (), and collectives take [], return [] and send nothing: a
-            program need not ask whether it is in a group.
+            holds none they are (), and collectives take [], return [] and send nothing; so does
+            what is a group of it.
 
         Raises:
             ValueError: no ranks, one that does not exist, or one twice.
