@@ -18,6 +18,7 @@ from grader.testing.collective import Array, Collective, Message, Raised, Return
 from grader.testing.problems import (
     ImportFailed,
     MissingFile,
+    Misuse,
     NotStarted,
     StudentProblem,
     TimedOut,
@@ -28,6 +29,9 @@ from grader.testing.waiting import State, never_ends, still_running
 #: the log of all of them takes the memory.
 MOST_COLLECTIVES = 20_000
 MOST_MESSAGES = 300_000
+#: Collectives of one call that are refused. What a refusal says of others' lengths reaches every
+#: rank without being counted; a program that goes on after so many uses it for that.
+MOST_REFUSED = 16
 
 #: What is going on, in words, while these ranks have not been heard of.
 Doing = Callable[[Collection[int]], str]
@@ -64,6 +68,7 @@ class Conductor:
         self._calls = [0] * comm.n
         self._collectives = 0
         self._messages = 0
+        self._refused = 0
         self.waiting: dict[int, Collective] = {}
 
     def run(self) -> list[Any]:
@@ -105,6 +110,7 @@ class Conductor:
             if wanted is not None and self._complete(wanted):
                 self._bound(len(wanted.members))
                 replies = executed(self._comm, [self.waiting.pop(m) for m in wanted.members])
+                self._bound_refusals(replies[0])
                 for position, member in enumerate(wanted.members):
                     self._crew.answer(member, replies[position])
                 answered += wanted.members
@@ -126,6 +132,14 @@ class Conductor:
             raise TimedOut(
                 f"{self._name} has not come to an end after {self._collectives - 1:,} collectives: "
                 "does a loop call them for ever?"
+            )
+
+    def _bound_refusals(self, reply: Array | ValueError) -> None:
+        self._refused += isinstance(reply, ValueError)
+        if self._refused > MOST_REFUSED:
+            raise Misuse(
+                f"{self._name} goes on after {MOST_REFUSED} collectives were refused; the last: "
+                f"{reply}"
             )
 
     def _states(self) -> list[State]:

@@ -218,6 +218,22 @@ def test_collectives_without_end_are_stopped(monkeypatch, bound):
     assert len(comm.messages) <= 40 * 12
 
 
+def test_refusals_are_bounded():
+    """What they say of other ranks' lengths is not counted."""
+    most = conductor.MOST_REFUSED
+    scripts = [
+        [reduce(*range(1 + rank), members=(0, 1))] * most
+        + [reduce(1, members=(0, 1)), Returned(rank)]
+        for rank in range(2)
+    ]
+    played, crew, _ = conduct(*scripts)
+    assert played.run() == [0, 1]
+    assert [type(reply) for reply in crew.answers[0]] == [ValueError] * most + [np.ndarray]
+    played, _, _ = conduct(*([script[0], *script] for script in scripts))
+    with pytest.raises(Misuse, match=rf"f goes on after {most} collectives were refused; the last"):
+        played.run()
+
+
 def test_one_rank_sends_nothing():
     played, crew, comm = conduct([reduce(1, members=(0,)), Returned("x")])
     assert played.run() == ["x"]
