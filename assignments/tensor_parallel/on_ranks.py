@@ -36,8 +36,8 @@ PLACES = tuple(HOUSE / folder / "tensor_parallel" for folder in ("solutions", "s
 TOLERANCE = 1e-10
 BATCH, POSITIONS, STEPS = 2, 16, 6
 
-#: What a function returned, as {name: (value, how often this rank called which collective)}; None
-#: for the value of one that is not started, with its words.
+#: By function what it returned, and how often this rank called which collective; in the place of
+#: that the words of a stub, for one that is not started.
 Outcome = dict[str, tuple[Any, Any]]
 
 
@@ -83,6 +83,7 @@ def exercise(comm: Any, lab: ModuleType, held: Sequence[Any]) -> list[Outcome]:
         comm.reset()
         try:
             value = call()
+            values = per_rank(value, len(held)) if name == "tp_backward" else [value] * len(held)
         except NotImplementedError as stub:
             for outcome in outcomes:
                 outcome[name] = None, str(stub)
@@ -92,10 +93,17 @@ def exercise(comm: Any, lab: ModuleType, held: Sequence[Any]) -> list[Outcome]:
             raise
         if not simulated:
             comm.finish()  # waits for the others: what a rank has forgotten shows here
-        for i, (rank, outcome) in enumerate(zip(comm.ranks, outcomes, strict=True)):
+        for rank, outcome, of_rank in zip(comm.ranks, outcomes, values, strict=True):
             counts = comm.get_comm_counts(rank) if simulated else comm.get_comm_counts()
-            outcome[name] = value[i] if name == "tp_backward" else value, counts
+            outcome[name] = of_rank, counts
     return outcomes
+
+
+def per_rank(value: Any, held: int) -> list[Any]:
+    """What a function returned, if it is a list with an entry for each held rank."""
+    if not isinstance(value, list) or len(value) != held:
+        raise TypeError(f"a list of {held} is to be returned, one entry for each rank held")
+    return value
 
 
 def program(comm: spmd.Communicator, file: Path, folder: Path) -> tuple[int, Outcome]:
@@ -170,10 +178,10 @@ def report(lab: ModuleType, shards: Sequence[Any], real: Sequence[tuple[int, Out
     )
     click.echo()
     simulated, right = exercise(Comm(switch(n, NVLINK4)), lab, shards), expected(lab, n)
-    rows, stubs, good = [], [], True
+    rows, below, good = [], [], True
     for name, (value, counts) in real[0][1].items():
-        if value is None:
-            stubs.append(f"not started: {counts}")
+        if isinstance(counts, str):
+            below.append(f"not started: {counts}")
             continue
         found = [outcome[name] for _, outcome in real]
         errors = [largest_error(found[rank][0], right[name][rank]) for rank in range(n)]
@@ -184,13 +192,12 @@ def report(lab: ModuleType, shards: Sequence[Any], real: Sequence[tuple[int, Out
         mark = "✓" if exact else f"at rank {errors.index(worst)} ✗"
         as_simulated = "✓" if alike else f"✗ {told(simulated[0][name][1])}"
         rows.append([name, f"{worst:.1e} {mark}", told(counts), as_simulated])
+        if name == "tp_generate" and exact:
+            below.append(f"\nGenerated after sequence 0: {' '.join(map(str, value[0].tolist()))}")
     if rows:
         print_table(["function", "largest error", "collectives of rank 0", "as simulated"], rows)
-    for stub in dict.fromkeys(stubs):
-        click.echo(stub)
-    tokens = real[0][1]["tp_generate"][0]
-    if tokens is not None:
-        click.echo(f"\nGenerated after sequence 0: {' '.join(map(str, tokens[0].tolist()))}")
+    for line in dict.fromkeys(below):
+        click.echo(line)
     return good
 
 
