@@ -66,10 +66,10 @@ TRAFFIC = ("collectives", "a rank sends", "formula", "time")
 
 def products(lab: ModuleType) -> None:
     """The four cases on 4 devices."""
-    n, I_, J, K = 4, 512, 1024, 2048
-    print_header(f"1. A (I, J) times B (J, K) on {n} devices: I, J, K = {I_}, {J}, {K}, bf16")
+    n, I, J, K = 4, 512, 1024, 2048
+    print_header(f"1. A (I, J) times B (J, K) on {n} devices: I, J, K = {I}, {J}, {K}, bf16")
     rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((I_, J)), rng.standard_normal((J, K))
+    A, B = rng.standard_normal((I, J)), rng.standard_normal((J, K))
     whole, part = A @ B, (n - 1) / n
 
     def case(
@@ -96,11 +96,11 @@ def products(lab: ModuleType) -> None:
                 "1", 0, 0, lambda comm: lab.matmul_case1(lab.shard(A, 0, n), B)
             ),
             "A[I, J_X] · B[J, K] → C[I, K]": case(
-                *("2", part * I_ * J, None),
+                *("2", part * I * J, None),
                 lambda comm: lab.matmul_case2(comm, lab.shard(A, 1, n), B),
             ),
-            "A[I, J_X] · B[J_X, K] → C[I, K]": case("3", 2 * part * I_ * K, None, case3(None)),
-            "A[I, J_X] · B[J_X, K] → C[I, K_X]": case("3, scattered", part * I_ * K, 1, case3(1)),
+            "A[I, J_X] · B[J_X, K] → C[I, K]": case("3", 2 * part * I * K, None, case3(None)),
+            "A[I, J_X] · B[J_X, K] → C[I, K_X]": case("3, scattered", part * I * K, 1, case3(1)),
             "A[I_X, J] · B[J, K_X] → C[I_X, K]": case(
                 *("4", part * J * K, 0),
                 lambda comm: lab.matmul_case4(comm, lab.shard(A, 0, n), lab.shard(B, 1, n)),
@@ -108,8 +108,8 @@ def products(lab: ModuleType) -> None:
         },
         [
             "What travels is (n−1)/n of A, of C, or of B; of C twice, if every rank is to have all "
-            f"of the sum. Which is the least depends on the shapes: here A has {I_ * J:,} "
-            f"elements, C {I_ * K:,}, B {J * K:,}.",
+            f"of the sum. Which is the least depends on the shapes: here A has {I * J:,} "
+            f"elements, C {I * K:,}, B {J * K:,}.",
             "Case 1 is why one cuts a matrix by columns, case 3 why the next one is cut by rows: "
             "together they are Megatron's pair, with one all-reduce.",
         ],
