@@ -13,7 +13,7 @@ Digits that count on without a gap are merged, so that equal maps are written eq
 merging axes (H·dh into H and dh) is the identity. Two values have as many elements far more often
 than they have the same map: a square matrix and its transpose, for one.
 
-Some reshapes cut through digits: (4, 6) transposed, then as (3, 8). Such a map has two layers: the
+Some reshapes cut through digits: (4, 6) transposed, then as (8, 3). Such a map has two layers: the
 digits of the second give an element of the transpose, those of the first its address.
 """
 
