@@ -57,7 +57,7 @@ class TestDecoding(TensorParallelCase):
     @number("5.2")
     @visibility("visible")
     def test_decode(self):
-        """5 tokens, then one at a time, with tp_caches: own logits, own KV heads"""
+        """5 tokens, then one at a time, with tp_caches: own logits, own KV heads; the bytes"""
         cfg, n, B = oracle.config(H=8, G=4, dh=6), 2, 3
         params, tokens = self.model(cfg), self.tokens(cfg, B, 8)
         expected, whole = forward(params, cfg, tokens), oracle.cached(params, cfg, tokens)
@@ -69,6 +69,12 @@ class TestDecoding(TensorParallelCase):
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
                 self.assert_each(call, f"own columns of the logits from {start} on", parts)
+                widths = {"L": cfg.n_layers, "n": n, "B": B, "T": end - start, "d": cfg.d_model}
+                self.assert_comm(
+                    call,
+                    counts={"all_reduce": 2 * cfg.n_layers},
+                    sent=Budget("2*L*2*(n-1)*B*T*d*s/n", **widths, s=8),
+                )
             for layer in range(cfg.n_layers):
                 call = ranks.call("KVCache.read", [(caches[0], layer, 8)] * n)
                 for r, value in enumerate(call.values):

@@ -7,7 +7,7 @@ from transformer_lab import Config, forward
 
 from assignments.tensor_parallel import oracle
 from assignments.tensor_parallel.case import TensorParallelCase
-from grader.testing import COMM, Budget
+from grader.testing import COMM, Budget, RanksCall
 
 
 def sizes(cfg: Config, n: int, B: int, T: int) -> dict[str, int]:
@@ -25,6 +25,10 @@ class TestForward(TensorParallelCase):
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward", args)
         self.assert_all(call, "the logits", forward(params, cfg, tokens))
+        self.check_comm(call, cfg, n, B, T)
+
+    def check_comm(self, call: RanksCall, cfg: Config, n: int, B: int, T: int) -> None:
+        """Of a call that gathers the logits: its collectives, and the bytes."""
         self.assert_comm(
             call,
             counts={"all_reduce": 2 * cfg.n_layers, "all_gather_into_tensor": 1},
@@ -112,7 +116,7 @@ class TestForward(TensorParallelCase):
     @number("4.7")
     @visibility("visible")
     def test_caches(self):
-        """tp_forward with caches: 5 tokens, then one at a time; logits, and what the caches hold"""
+        """tp_forward with caches, 5 tokens, then one at a time: logits, bytes, what caches hold"""
         n, B = 2, 3
         cfg = oracle.config(H=8, G=4, dh=6)
         params, tokens = self.model(cfg), self.tokens(cfg, B, 8)
@@ -124,6 +128,7 @@ class TestForward(TensorParallelCase):
                 args = [([p], oracle.record(cfg), tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
                 self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
+                self.check_comm(call, cfg, n, B, end - start)
             for layer in range(cfg.n_layers):
                 call = ranks.call("KVCache.read", [(caches, layer, 8)] * n)
                 for r, value in enumerate(call.values):

@@ -79,8 +79,8 @@ class TestCostHidden(TensorParallelCase):
     def test_pope_and_refusals(self):
         """Gathered weights with N at its bounds, 1-byte elements; refusals that say what fits"""
         E, F, n, bw = 8192, 32_768, 16, 50e9
-        for t, N in ((1, 1), (2048, 1), (8192, 2), (1 << 20, 16)):
-            # √(t·n/F) is 0.02, 1, 2 and 22.6.
+        for t, N in ((1, 1), (2048, 1), (4608, 1.5), (8192, 2), (1 << 20, 16)):
+            # √(t·n/F) is 0.02, 1, 1.5, 2 and 22.6.
             call = self.student.call("pope_ffn_comm", "gathered", t, E, F, n, bw, bytes_per_elem=1)
             seconds = (2 * E * F * N / n + 2 * t * E / N) / bw
             self.assert_pair(f"(seconds, N) for {t} tokens", call.value, (seconds, N))
