@@ -48,8 +48,9 @@ class TestShards(TensorParallelCase):
     @number("3.3")
     @visibility("visible")
     def test_attention(self):
-        """wq, wk, wv by the columns of the rank's heads, wo by rows, 2 ranks; their KV heads"""
-        self.check(oracle.config(H=8, G=4, dh=6), 2, "kv_groups", "wq", "wk", "wv", "wo")
+        """wq, wk, wv by the columns of the rank's heads, wo by rows, 2 and 8 ranks; KV heads"""
+        for n in (2, 8):
+            self.check(oracle.config(H=8, G=4, dh=6), n, "kv_groups", "wq", "wk", "wv", "wo")
 
     @weight(2)
     @number("3.4")
