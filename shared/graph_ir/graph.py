@@ -311,7 +311,15 @@ class Builder:
         return place
 
     def copy(self, node: Node, inputs: Sequence[int]) -> int:
-        """Adds a node like this one of another graph, with other operands; returns its number."""
+        """Adds a node like this one of another graph, with other operands; returns its number.
+
+        Args:
+            node: of another graph, or an earlier one of this.
+            inputs: numbers of its operands here.
+
+        Raises:
+            GraphError: as `add`.
+        """
         return self.add(node.op, inputs, **node.attrs)
 
     def scalar(self, value: float) -> int:
@@ -364,7 +372,8 @@ class Builder:
             if live[node.id]:
                 place[node.id] = len(nodes)
                 inputs = tuple(place[i] for i in node.inputs)
-                nodes.append(replace(node, id=len(nodes), inputs=inputs))
+                new = Node(len(nodes), node.op, inputs, node.attrs, node.shape, node.dtype)
+                nodes.append(new)
         used = {node.attrs["name"] for node in nodes if node.op == "constant"}
         constants = {name: array for name, array in self.constants.items() if name in used}
         return Graph(tuple(nodes), tuple(place[i] for i in outputs), constants)

@@ -357,19 +357,19 @@ def _is_norm_weight(g: Graph, node: Node, x: int, w: int) -> bool:
     # BEGIN SOLUTION graph_fusion 4: the weight, the users, their matrices, and nothing is written
     weight, rows = g[w], g[x]
     fits = weight.op == "constant" and weight.shape == rows.shape[-1:] == node.shape[-1:]
-    if not fits or rows.shape != node.shape or node.id in g.outputs:
+    if not fits or rows.shape != node.shape or node.id in g.needed:
         return False
-    users = g.users[node.id]
-    for user in users:
-        if g[user].op != "matmul" or g[user].inputs[0] != node.id:
-            return False
-        matrix = g[g[user].inputs[1]]
+    users = set(g.users[node.id])
+    if any(g[user].op != "matmul" or g[user].inputs[0] != node.id for user in users):
+        return False
+    for number in {g[user].inputs[1] for user in users}:
+        matrix = g[number]
         if (
             matrix.op != "constant"
             or len(matrix.shape) != 2
             or matrix.dtype != promote((weight.dtype, matrix.dtype))
-            or matrix.id in g.outputs
-            or not set(g.users[matrix.id]) <= set(users)
+            or matrix.id in g.needed
+            or not users.issuperset(g.users[matrix.id])
             or matrix.id in g.mutated
         ):
             return False

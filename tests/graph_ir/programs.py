@@ -99,7 +99,7 @@ def samples(
     def step() -> int:
         kinds = ["unary", "binary", "literal", "reduction", "view", "again", "composite", "matmul"]
         kinds += ["literal", "binary", "view", "choose", "rot", "nothing", "cast"]
-        kinds += ["draw", "write", "write"] if impure else []
+        kinds += ["draw", "write", "write", "write", "again", "reread", "reread"] if impure else []
         kind = draw(st.sampled_from(kinds))
         if kind == "unary":
             return build.add(draw(st.sampled_from(UNARY)), [pick()])
@@ -113,9 +113,15 @@ def samples(
             return build.add(draw(st.sampled_from(("sum", "max"))), [pick()])
         if kind == "view":
             return view(pick())
-        if kind == "again":
-            old = build.nodes[pick()]
-            return build.copy(old, old.inputs) if old.kind != "leaf" else pick()
+        if kind in ("again", "reread"):
+            old = [n for n in build.nodes if n.kind != "leaf"]
+            if kind == "reread":  # what has read memory that was written to since
+                last = {root(n.id): n.id for n in old if n.spec.mutates is not None}
+                old = [n for n in old if any(n.id < last.get(root(i), 0) for i in n.inputs)]
+            if not old:
+                return pick()
+            chosen = draw(st.sampled_from(old))
+            return build.copy(chosen, chosen.inputs)
         if kind == "composite":
             name = draw(st.sampled_from(("softmax", "silu", "rms_norm")))
             if name != "rms_norm":
@@ -142,6 +148,9 @@ def samples(
                 if len(shape(i)) >= 2 and build.nodes[i].kind != "view" and writable(i)
             ]
             cache = pick(targets)
+            old = build.nodes[cache]
+            if old.computes and old.spec.pure and draw(st.booleans()):
+                cache = build.copy(old, old.inputs)  # of two that are equal, one is written to
             rows = shape(cache)
             new = [i for i in pool if shape(i) and shape(i) == (*rows[:-2], *shape(i)[-2:])]
             new = [i for i in new if len(shape(i)) == len(rows) and shape(i)[-1] == rows[-1]]
@@ -153,6 +162,12 @@ def samples(
             return build.add("kv_write", [cache, chosen], pos=draw(st.integers(0, last)))
         x = pick()
         return build.add("neg", [build.add("neg", [x])])
+
+    def root(number: int) -> int:
+        node = build.nodes[number]
+        if node.kind == "view" or node.spec.mutates is not None:
+            return root(node.inputs[0])
+        return number
 
     def writable(number: int) -> bool:
         node = build.nodes[number]
@@ -187,6 +202,6 @@ def samples(
             del build.nodes[before:]
             continue
         pool.append(number)
-    chosen = [pick() for _ in range(draw(st.integers(1, 3)))]
+    chosen = [pick() for _ in range(draw(st.integers(1, 4)))]
     plain = [i for i in chosen if build.nodes[i].dtype != "bool"] or [pool[0]]
     return Sample(build.finish(plain).check(), inputs)
