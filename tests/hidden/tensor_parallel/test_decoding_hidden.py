@@ -11,7 +11,7 @@ from grader.testing import COMM, Budget
 
 class TestDecodingHidden(TensorParallelCase):
     def check_caches(self, cfg: Config, n: int, B: int, tied: bool) -> None:
-        """Prompt and steps with tp_caches: each rank's columns of the logits, and its KV heads."""
+        """Prompt and steps with tp_caches: each rank's columns of the logits, its KV heads; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, 6)
         expected, whole = forward(params, cfg, tokens), oracle.cached(params, cfg, tokens)
         shards, sizes = oracle.shards(params, cfg, n), oracle.record(cfg)
@@ -22,6 +22,8 @@ class TestDecodingHidden(TensorParallelCase):
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
                 self.assert_each(call, f"own columns of the logits from {start} on", parts)
+                widths = {"L": cfg.n_layers, "n": n, "B": B, "T": end - start, "d": cfg.d_model}
+                self.assert_comm(call, sent=Budget("2*L*2*(n-1)*B*T*d*s/n", **widths, s=8))
             call = ranks.call("KVCache.read", [(caches[0], 1, 6)] * n)
             for r, value in enumerate(call.values):
                 own = oracle.kv_heads(cfg, n, r)
@@ -34,7 +36,7 @@ class TestDecodingHidden(TensorParallelCase):
     def test_replicated(self):
         """Caches where ranks hold KV heads of others as well, in unequal numbers; n > G, tied"""
         self.check_caches(oracle.config(H=12, G=3, dh=4), n=4, B=2, tied=False)
-        self.check_caches(oracle.config(H=8, G=4, dh=6), n=8, B=1, tied=True)
+        self.check_caches(oracle.config(H=8, G=4, dh=6), n=8, B=4, tied=True)
 
     @weight(3)
     @number("5.6")

@@ -5,7 +5,7 @@ from transformer_lab import Config, forward
 
 from assignments.tensor_parallel import oracle
 from assignments.tensor_parallel.case import TensorParallelCase
-from grader.testing import COMM, Budget
+from grader.testing import COMM, Budget, RanksCall
 
 
 class TestForwardHidden(TensorParallelCase):
@@ -17,6 +17,10 @@ class TestForwardHidden(TensorParallelCase):
             call = ranks.call("tp_forward", args)
         what = f"H = {cfg.n_heads}, G = {cfg.n_kv_heads}, n = {n}: the logits"
         self.assert_all(call, what, forward(params, cfg, tokens))
+        self.check_sent(call, cfg, n, B, T)
+
+    def check_sent(self, call: RanksCall, cfg: Config, n: int, B: int, T: int) -> None:
+        """Of a call that gathers the logits: the bytes."""
         sizes = {"L": cfg.n_layers, "B": B, "T": T, "d": cfg.d_model, "v": cfg.vocab, "s": 8}
         sent = Budget("2*L*2*(n-1)*B*T*d*s/n + (n-1)*B*T*v*s/n", n=n, **sizes)
         self.assert_comm(call, sent=sent)
@@ -38,6 +42,7 @@ class TestForwardHidden(TensorParallelCase):
                 args = [([p], oracle.record(cfg), tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
                 self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
+                self.check_sent(call, cfg, n, B, end - start)
 
     @weight(2)
     @number("4.9")
