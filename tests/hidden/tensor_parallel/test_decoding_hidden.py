@@ -11,7 +11,7 @@ from grader.testing import COMM, Budget
 
 class TestDecodingHidden(TensorParallelCase):
     def check_caches(self, cfg: Config, n: int, B: int, tied: bool) -> None:
-        """Prompt and steps with tp_caches: each rank's columns of the logits, its KV heads; the bytes."""
+        """Prompt and steps with tp_caches: own columns of the logits, own KV heads; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, 6)
         expected, whole = forward(params, cfg, tokens), oracle.cached(params, cfg, tokens)
         shards, sizes = oracle.shards(params, cfg, n), oracle.record(cfg)
