@@ -1,4 +1,6 @@
-"""Sums gradients of wk and wv over a KV head's holders in an all-reduce each, layer by layer."""
+"""Sums gradients of wk and wv over a KV head's holders in an all-reduce each, layer by layer;
+other ranks do not ask for the group.
+"""
 
 from collections.abc import Sequence
 
@@ -10,14 +12,15 @@ def sum_over_replicas(comm: Communicator, cfg: Config, grads: Sequence[Params]) 
     summed = [g | {"layers": [dict(at) for at in g["layers"]]} for g in grads]
     held = [kv_group_of_device(cfg, comm.n, r) for r in range(comm.n)]
     shared = {kv: [r for r in range(comm.n) if kv in held[r]] for kv in range(cfg.n_kv_heads)}
-    for holders_of, group in (
-        (kv, comm.group(ranks)) for kv, ranks in shared.items() if len(ranks) > 1
-    ):
+    for kv, holders in shared.items():
         mine = [
-            (g, held[r].index(holders_of) * cfg.d_head)
+            (g, held[r].index(kv) * cfg.d_head)
             for r, g in zip(comm.ranks, summed, strict=True)
-            if holders_of in held[r]
+            if r in holders
         ]
+        if len(holders) == 1 or not mine:
+            continue
+        group = comm.group(holders)
         for index in range(cfg.n_layers):
             for name in ("wk", "wv"):
                 parts = [g["layers"][index][name][:, c : c + cfg.d_head] for g, c in mine]

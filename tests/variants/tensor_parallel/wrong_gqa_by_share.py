@@ -1,7 +1,7 @@
 """Has query head j of a rank use KV head j // (heads / KV heads) of the rank, which is not so
 where a rank's query heads begin or end within a group.
 
-breaks: 4, 7
+breaks: 4, 5, 6, 7
 """
 
 import numpy as np
