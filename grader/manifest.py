@@ -56,7 +56,7 @@ _REFERENCE = re.compile(
 )
 #: The packages below shared/: no student file may hide one.
 SHARED = (
-    *("comm_sim", "console", "hw_specs", "llm_math", "mini_triton", "spmd"),
+    *("comm_sim", "console", "graph_ir", "hw_specs", "llm_math", "mini_triton", "spmd"),
     "transformer_lab",
 )
 #: Modules that student files, tests and the grader import; a student file must not stand for one.

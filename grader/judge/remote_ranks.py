@@ -51,7 +51,7 @@ class RemoteRanks(Ranks):
         self._student = student
         self._staff = staff
         self._processes: list[RankProcess] = []
-        self._imported: set[str] = set()
+        self._known: set[str] = set()
         self._crashed = False
 
     def close(self) -> None:
@@ -73,12 +73,12 @@ class RemoteRanks(Ranks):
         if not self._processes:
             self._processes = self._staff.hire(self.n)
         crew = _Crew(name, self._student, self._processes)
-        self._import(name, crew)
-        self._student.doing(f"in {name}")
-        for rank, given in enumerate(args):
-            crew.request(rank, _request(name, given, kwargs, keep))
         conductor = Conductor(name, crew, comm)
         try:
+            self._import(name, crew)
+            self._student.doing(f"in {name}")
+            for rank, given in enumerate(args):
+                crew.request(rank, _request(name, given, kwargs, keep))
             return conductor.run()
         except WorkerGone:
             # It is left to be found dead: by the time it has closed its wire it may not quite be.
@@ -89,17 +89,23 @@ class RemoteRanks(Ranks):
                 self._over = "some were left waiting"
 
     def _import(self, name: str, crew: _Crew) -> None:
-        """Has the function's file imported on every rank, apart from the call."""
-        module = name.rpartition(":")[0]
-        if module in self._imported:
+        """Has a function looked up on every rank, apart from the call: its file is imported then.
+
+        Raises:
+            StudentProblem: that of the lowest rank where it failed.
+        """
+        if name in self._known:
             return
+        crew.importing = True
         with self._student.importing(name):
             for rank in range(self.n):
                 crew.request(rank, wire.pack({"op": "import", "name": name}))
-            crew.importing = True
-            Conductor(name, crew, Comm(self._topology)).run()
-            crew.importing = False
-        self._imported.add(module)
+            messages = dict(crew.messages(range(self.n), lambda running: ""))
+            for _, message in sorted(messages.items()):
+                if isinstance(message, Raised):
+                    raise message.problem
+        crew.importing = False
+        self._known.add(name)
 
 
 def _request(name: str, args: Sequence[Any], kwargs: Mapping[str, Any], keep: int | None) -> bytes:

@@ -125,9 +125,10 @@ _FORBIDDEN: dict[str, dict[str, int]] = {
         "fchmodat2": 452,
     },
 }
-#: `fcntl`, and its commands that ask for locks or set them, which fail as well.
+#: `fcntl`, and its commands on locks, leases and notices, which fail as well: F_GETLK, F_SETLK,
+#: F_SETLKW, F_OFD_* of these, F_SETLEASE, F_GETLEASE, F_NOTIFY.
 _FCNTL = {"x86_64": 72, "aarch64": 25}
-_LOCKS = (5, 6, 7, 36, 37, 38)  # F_GETLK, F_SETLK, F_SETLKW; F_OFD_* of these
+_LOCKS = (5, 6, 7, 36, 37, 38, 1024, 1025, 1026)
 #: x86-64 also answers calls of the x32 ABI, whose numbers have this bit: all refused.
 _X32_BIT = 0x4000_0000
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from comm_sim import Comm
 
-from grader.testing.collective import Array, Collective, Message, Raised, Returned
+from grader.testing.collective import Array, Collective, Message, Returned
 from grader.testing.problems import (
     ImportFailed,
     MissingFile,
@@ -185,6 +185,3 @@ def _first(raised: dict[int, StudentProblem]) -> StudentProblem:
     if not isinstance(problem, ImportFailed | MissingFile):
         problem.message = f"rank {rank}: {problem.message}"
     return problem
-
-
-__all__ = ["Conductor", "Crew", "Doing", "Message", "Raised", "executed"]

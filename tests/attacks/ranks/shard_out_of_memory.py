@@ -5,6 +5,7 @@ verdict: failed
 says: total of rank 0 is wrong
 """
 
+import contextlib
 import os
 import time
 
@@ -18,11 +19,10 @@ def total(comm: Communicator, shards: list[np.ndarray]) -> list[np.ndarray]:
         if pid == os.getpid():
             continue
         for what in ("mem", "maps", "environ", "fd", "cwd", "root", "cmdline", "comm", "stat"):
-            try:
-                os.stat(f"/proc/{pid}/{what}")  # noqa: PTH116
-                with open(f"/proc/{pid}/{what}", "rb") as file:  # noqa: PTH123
+            path = f"/proc/{pid}/{what}"
+            with contextlib.suppress(OSError):
+                os.stat(path)  # noqa: PTH116
+                with open(path, "rb") as file:  # noqa: PTH123
                     file.read(1)
-                return [shards[0] * 0]
-            except OSError:
-                pass
+                raise RuntimeError(f"{path} is open")
     return shards

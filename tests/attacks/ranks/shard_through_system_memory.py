@@ -30,5 +30,7 @@ def total(comm: Communicator, shards: list[np.ndarray]) -> list[np.ndarray]:
     for rank in range(comm.n):
         at = segment(rank)
         found.append(np.frombuffer(ctypes.string_at(at, size)).copy())
+    time.sleep(0.5)
+    for rank in range(comm.n):
         libc.shmctl(libc.shmget(4711 + rank, size, 0), 0, None)
     return [sum(found)]

@@ -143,6 +143,7 @@ FAILURES = {
         "rank 0: total tried to end the process: sys.exit(3)",
     ),
     "no file": ("import nowhere", Verdict.IMPORT_ERROR, "No module named 'nowhere'"),
+    "no function": ("del total", Verdict.FAILED, "work.py defines no total; keep the names"),
     "no list": (
         total("return comm.all_reduce(shards)[0]"),
         Verdict.FAILED,
