@@ -330,8 +330,9 @@ class Builder:
         """Adds an input."""
         if name in self._inputs:
             raise GraphError(f"there is an input {name!r} already")
+        number = self.add("input", name=name, shape=tuple(shape), dtype=dtype)
         self._inputs.add(name)
-        return self.add("input", name=name, shape=tuple(shape), dtype=dtype)
+        return number
 
     def constant(self, name: str, array: Array | None, shape: Sequence[Size], dtype: str) -> int:
         """Adds a constant, under this name or, if it is taken, one with a number behind it.
