@@ -199,6 +199,100 @@ class TestFlashForward:
 
 
 @pytest.fixture(scope="module")
+def fusion() -> list[list[list[str]]]:
+    """The tables of `03_fusion.py`."""
+    found = tables(run("03_fusion.py", "shared", "solutions/graph_fusion"))
+    assert [len(rows) for rows in found] == [10, 4, 4, 4, 9]
+    return found
+
+
+class TestFusion:
+    """`03_fusion.py`: each cell that is a figure of the facts, and what its text observes."""
+
+    # Kernels, bytes, seconds of the rooflines, seconds with launches.
+    PREFILL = (
+        (26, 3.62e9, 1754e-6, 1858e-6),
+        (45, 5.81e9, 2408e-6, 2588e-6),
+        (12, 2.06e9, 1262e-6, 1310e-6),
+        (10, 0.975e9, 996e-6, 1036e-6),
+    )
+    DECODE = (
+        (27, 0.4551e9, 135.8e-6, 243.8e-6),
+        (46, 0.4569e9, 136.4e-6, 320.4e-6),
+        (14, 0.4543e9, 135.6e-6, 191.6e-6),
+        (12, 0.4533e9, 135.3e-6, 183.3e-6),
+    )
+
+    def test_a_small_layer(self, fusion: list[list[list[str]]]) -> None:
+        rows = fusion[0]
+        d, T, H, G, dh, f = 128, 16, 8, 2, 16, 344
+        assert [row[1] for row in rows].count("matmul") == 7
+        # The norm reads x and writes x̂, nothing else.
+        assert [rows[0][1], rows[0][3]] == ["rowwise", "6"]
+        assert [quantity(cell) for cell in rows[0][4:]] == [printed(2 * T * d)] * 2
+        # Products of Q and K have the rotation in their epilogues, that of V has none.
+        assert [row[2].endswith("mul + rot_pairs + mul + add") for row in rows[1:4]] == [1, 1, 0]
+        both = 2 * (2 * T * dh)  # cosines and sines
+        reads = [2 * (T * d + d * n * dh) + extra for n, extra in ((H, both), (G, both), (G, 0))]
+        assert [quantity(row[4]) for row in rows[1:4]] == [printed(n) for n in reads]
+        assert rows[4][2] == "flash_attention"
+        assert rows[7][2].endswith("neg + exp + add + div") and rows[8][2].endswith(" + mul")
+        assert quantity(rows[8][4]) == printed(2 * (T * d + d * f + T * f))
+        assert rows[5][2].endswith(" + add") and rows[9][2].endswith(" + add")
+
+    def test_prefill(self, fusion: list[list[list[str]]]) -> None:
+        eager = self.PREFILL[0][3]
+        for row, (kernels, moved, roofline, launched) in zip(fusion[1], self.PREFILL, strict=True):
+            assert int(row[1]) == kernels
+            assert quantity(row[2]) == printed(moved)
+            assert int(row[3]) == pytest.approx(963, abs=1)
+            assert [quantity(cell) for cell in row[4:6]] == [printed(roofline), printed(launched)]
+            assert row[6] == f"{eager / launched:.2f}×"
+        # Decomposed and not fused is slower than eager.
+        assert float(fusion[1][1][6].rstrip("×")) < 1
+
+    def test_the_slowest_kernels(self, fusion: list[list[list[str]]]) -> None:
+        gate, up, down, softmax = fusion[2]
+        for row in (gate, up, down):
+            product = 2 * 2048 * 4096 * 14336 / 989e12
+            assert row[0] == "matmul"
+            assert quantity(row[4]) == pytest.approx(product, rel=0.01)  # bound by arithmetic
+        assert softmax[0] == "rowwise"
+        scores = 32 * 2048 * 2048 * 2
+        assert [quantity(cell) for cell in softmax[2:4]] == [printed(scores)] * 2
+        assert quantity(softmax[4]) == printed(2 * scores / 3.35e12)
+
+    def test_decode(self, fusion: list[list[list[str]]]) -> None:
+        for row, (kernels, moved, roofline, launched) in zip(fusion[3], self.DECODE, strict=True):
+            assert int(row[1]) == kernels
+            assert quantity(row[2]) == printed(moved)
+            assert quantity(row[3]) == printed(roofline)
+            assert quantity(row[4]) == printed(kernels * 4e-6)
+            assert row[5] == f"{kernels * 4e-6 / launched:.0%}"
+            assert int(row[6]) == pytest.approx(1 / (32 * launched), abs=0.6)
+        # From 46 kernels, whose launches take longer than their work, to 12 that take a quarter.
+        assert self.DECODE[1][2] < 46 * 4e-6
+        assert 12 * 4e-6 / self.DECODE[3][3] == pytest.approx(0.25, abs=0.02)
+
+    def test_what_pytorch_2_found_is_quoted(self, fusion: list[list[list[str]]]) -> None:
+        # J. Ansel et al., "PyTorch 2", ASPLOS 2024, table 4: inference and training.
+        assert [row[1:] for row in fusion[4]] == [
+            [f"{a:.2f}×", f"{b:.2f}×"]
+            for a, b in (
+                (1.91, 1.45),
+                (1.91, 1.28),
+                (1.85, 1.41),
+                (1.85, 1.45),
+                (1.83, 1.45),
+                (1.81, 1.37),
+                (1.68, 1.27),
+                (1.58, 1.31),
+                (0.80, 0.59),
+            )
+        ]
+
+
+@pytest.fixture(scope="module")
 def shard_lab() -> Iterator[ModuleType]:
     document = REFERENCE / "shard_lab.py"
     if not document.exists():
