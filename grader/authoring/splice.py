@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import re
 from collections.abc import Iterator
 
@@ -79,8 +80,9 @@ def overlay(
     return "\n".join(lines)
 
 
+@functools.lru_cache(maxsize=16)  # a solution's files, which all variants are compared with
 def parse(source: str, file: str) -> ast.Module:
-    """A file's syntax tree; raises an `AuthoringError` where it is not Python."""
+    """A file's syntax tree, not to be changed; raises an `AuthoringError` if it is not Python."""
     try:
         return ast.parse(source, file)
     except SyntaxError as error:
@@ -93,7 +95,7 @@ def _definitions(
     """The top-level definitions, by the names that they bind. `strict` refuses all else."""
     seen: set[str] = set()
     for index, stmt in enumerate(tree.body):
-        names = _names(stmt) if isinstance(stmt, _Definition) else None
+        names = bound_names(stmt)
         if isinstance(stmt, _Definition) and names:
             if strict and (twice := seen & names):
                 what = f"{min(twice)!r} is defined twice"
@@ -115,10 +117,15 @@ def defined_names(source: str, file: str) -> set[str]:
     return {name for names, _ in definitions for name in names}
 
 
-def _names(stmt: _Definition) -> frozenset[str] | None:
-    """The names that a definition binds; None if it binds something else, as `a[0] = 1` does."""
+def bound_names(stmt: ast.stmt) -> frozenset[str] | None:
+    """The names that a definition binds; None if it is none, or binds something else (`a[0] = 1`).
+
+    An import is none.
+    """
     if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return frozenset({stmt.name})
+    if not isinstance(stmt, ast.Assign | ast.AnnAssign):
+        return None
     targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
     names = set()
     for target in targets:
