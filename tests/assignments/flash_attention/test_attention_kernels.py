@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-import sys
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -17,31 +15,21 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from assignments.flash_attention import oracle
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 REFERENCE = HOUSE.parent / "shared" / "reference" / "attention_kernels.py"
 
 
-def load(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look up the module that they are defined in
-    spec.loader.exec_module(module)
-    return module
-
-
-kernels = load(
-    "solution_attention_kernels", HOUSE / "solutions/flash_attention/attention_kernels.py"
-)
-lab = load("lab_beside_the_kernels", HOUSE / "solutions/flash_attention/flash_lab.py")
+kernels = load(HOUSE / "solutions/flash_attention/attention_kernels.py")
+lab = load(HOUSE / "solutions/flash_attention/flash_lab.py")
 
 
 @cache
 def reference() -> ModuleType:
     if not REFERENCE.is_file():
         pytest.skip("the reference document attention_kernels.py is not beside this checkout")
-    return load("reference_attention_kernels", REFERENCE)
+    return load(REFERENCE)
 
 
 F64 = torch.float64

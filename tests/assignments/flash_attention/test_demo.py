@@ -1,27 +1,18 @@
 """The demo runs, says what the reference documents say, draws, and survives what is not started."""
 
-import importlib.util
 import re
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 
+from tests.assignments.loading import load
+
 HOUSE = Path(__file__).resolve().parents[3]
 SOLUTION = HOUSE / "solutions/flash_attention"
 FILES = ("attention_kernels", "flash_lab", "flash_triton")
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("flash_attention_demo", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["flash_attention_demo"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 demo = load(HOUSE / "assignments/flash_attention/demo.py")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -15,20 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assignments.flash_attention import oracle
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 
 
-def load(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses look up the module that they are defined in
-    spec.loader.exec_module(module)
-    return module
-
-
-lab = load("solution_flash_lab", HOUSE / "solutions/flash_attention/flash_lab.py")
+lab = load(HOUSE / "solutions/flash_attention/flash_lab.py")
 IO = lab.IO
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import mini_triton
 import pytest
 import torch
+
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -27,17 +26,7 @@ SHAPES = [  # B, H, G, Nq, Nk, d
 ]
 
 
-def load() -> ModuleType:
-    path = HOUSE / "solutions/flash_attention/flash_triton.py"
-    spec = importlib.util.spec_from_file_location("solution_flash_triton", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-flash = load()
+flash = load(HOUSE / "solutions/flash_attention/flash_triton.py")
 
 
 def inputs(shape, dtype=torch.float32, *, seed=0, spread=1.0):

@@ -6,16 +6,16 @@ into a multiprocessor's shared memory, and keep what they compute in registers c
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 HOPPER = GPUTarget("cuda", 90, 32)
@@ -24,17 +24,7 @@ CUOBJDUMP = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
 FLOAT32 = ("lse_ptr", "delta_ptr", "m_ptr", "l_ptr", "acc_ptr")
 
 
-def load():
-    path = HOUSE / "solutions/flash_attention/flash_triton.py"
-    spec = importlib.util.spec_from_file_location("flash_triton_to_build", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-flash = load()
+flash = load(HOUSE / "solutions/flash_attention/flash_triton.py")
 KERNELS = {
     "forward": (flash.attention_fwd_kernel, flash.FORWARD_BLOCKS),
     "dk, dv": (flash.attention_dkdv_kernel, flash.DKDV_BLOCKS),

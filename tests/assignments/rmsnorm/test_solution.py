@@ -1,16 +1,10 @@
-"""The reference solution: full marks whatever the seed, and counts that equal the formulas."""
+"""The reference solution by itself: its counts, buffers, views, gradients and refusals."""
 
 import mini_triton
 import pytest
 import torch
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
-
-
-@pytest.mark.parametrize("seed", [349, 1, 2, 3])
-def test_passes_everything(run, house, seed):
-    outcomes = run(house / "solutions/rmsnorm", seed)
-    assert [outcome for outcome in outcomes if outcome.verdict != "passed"] == []
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
