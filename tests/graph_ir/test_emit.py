@@ -6,14 +6,27 @@ import mini_triton
 import numpy as np
 import pytest
 import torch
-from graph_ir import Graph, IndexMaps, Kernel, trace
-from graph_ir.emit import Program, emit, torch_dtype
+import triton
+from graph_ir import LLAMA8B, Graph, IndexMaps, Kernel, prefill_layer, trace
+from graph_ir.emit import Program, emit, load, torch_dtype
 from graph_ir.execute import evaluator, show, start
 from graph_ir.kernels import total_bytes
 from graph_ir.layout import KernelError
-from graph_ir.trace import Tensor, bernoulli, exp, maximum, rot_pairs, softmax, where
+from graph_ir.trace import (
+    Tensor,
+    bernoulli,
+    exp,
+    maximum,
+    rms_norm,
+    rot_pairs,
+    silu,
+    softmax,
+    where,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
 
 from tests.graph_ir.programs import Sample, samples
 from tests.graph_ir.solution import lab
@@ -47,6 +60,10 @@ def launched(program: Program, known: dict[int, np.ndarray]) -> mini_triton.Prof
             program.source
         )
     return profile
+
+
+def rope(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
+    return x * c + rot_pairs(x) * s
 
 
 def written(graph: Graph) -> list[Kernel]:
@@ -87,7 +104,7 @@ def test_rows_of_any_width(width: int, dtype: str) -> None:
     (kernel,) = written(graph)
     assert kernel.kind == "rowwise"
     rounded = torch.tensor(x).to(torch_dtype(dtype)).double().numpy()
-    program = emit(kernel)
+    program = emit(kernel, tile=1024)
     profile = launched(program, values(graph, {"x": rounded}))
     size = torch_dtype(dtype).itemsize
     # A row wider than a tile is loaded in three passes: maximum, sum, quotient. The weight is not.
@@ -95,6 +112,55 @@ def test_rows_of_any_width(width: int, dtype: str) -> None:
     assert profile.loaded_bytes == (passes * 5 * width + width) * size
     assert profile.stored_bytes == kernel.writes == 5 * width * size
     assert kernel.reads == (5 * width + width) * size
+
+
+def test_the_kernels_of_a_layer_of_llama_8b() -> None:
+    T = 48
+    params = {name: np.ones(shape) for name, shape in LLAMA8B.shapes().items() if len(shape) == 1}
+    shapes = LLAMA8B.shapes() | params
+    graph = trace(prefill_layer(LLAMA8B, T), {"x": (T, LLAMA8B.d)}, shapes)
+    graph = lab.fold_norm_weight(lab.cse(lab.decompose(graph)))[0]
+    norm, softmax_, other = written(graph)
+    rng = np.random.default_rng(0)
+    for kernel, shape in ((norm, (T, 4096)), (softmax_, (32, T, T)), (other, (T, 4096))):
+        assert kernel.kind == "rowwise" and kernel.reads == kernel.writes == 2 * np.prod(shape)
+        x = torch.tensor(rng.standard_normal(shape)).bfloat16()
+        with mini_triton.profile(host=False) as profile:
+            (y,) = emit(kernel).launch({kernel.inputs[0]: x}).values()
+        assert (profile.loaded_bytes, profile.stored_bytes) == (kernel.reads, kernel.writes)
+        exact = x.double()
+        right = (
+            exact.softmax(-1)
+            if kernel is softmax_
+            else exact / (exact.pow(2).mean(-1, keepdim=True) + 1e-5).sqrt()
+        )
+        assert torch.allclose(y.double(), right, rtol=5e-3, atol=5e-3)
+
+
+HOPPER = GPUTarget("cuda", 90, 32)
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes", "dtype"),
+    [
+        (lambda p, x, w: rms_norm(x, w), [(64, 4096), (4096,)], "bf16"),  # w at the side
+        (lambda p, x: softmax(x), [(64, 5000)], "f32"),  # piece by piece
+        (lambda p, x, c, s: rope(-x, c, s), [(64, 32, 128), (64, 1, 128), (64, 1, 128)], "bf16"),
+        (lambda p, x, y: silu(x) * y, [(64, 14336)] * 2, "bf16"),
+        (lambda p, x, y: where(x < y, maximum(x, y), -0.0), [(8, 100)] * 2, "f64"),
+    ],
+)
+def test_they_compile_for_a_gpu(fn: object, shapes: list[tuple[int, ...]], dtype: str) -> None:
+    names = fn.__code__.co_varnames[1 : 1 + len(shapes)]  # type: ignore[attr-defined]
+    graph = lab.decompose(trace(fn, dict(zip(names, shapes, strict=True)), dtype=dtype))
+    for kernel in written(graph):
+        program = emit(kernel)
+        function = load(program.source, program.name)
+        pointer = {"bf16": "*bf16", "f32": "*fp32", "f64": "*fp64"}[dtype]
+        signature = dict.fromkeys(function.arg_names, pointer)
+        built = triton.compile(ASTSource(function, signature, {}), target=HOPPER)
+        assert built.asm["cubin"]
+        assert built.metadata.shared <= 227 * 1024  # what a multiprocessor of an H100 has
 
 
 def test_several_outputs_shared_rows_and_two_orders_of_one_input() -> None:
@@ -123,10 +189,6 @@ def test_each_program_loads_what_it_keeps_at_its_side() -> None:
     for programs in (1, 2, 7):
         profile = launched(emit(kernel, tile=64, programs=programs), known)
         assert profile.loaded_bytes == kernel.reads + (programs - 1) * 32 * 4
-
-
-def rope(x: Tensor, c: Tensor, s: Tensor) -> Tensor:
-    return x * c + rot_pairs(x) * s
 
 
 def test_rope_moves_elements_within_rows_of_any_even_width() -> None:
