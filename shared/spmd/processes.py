@@ -221,13 +221,16 @@ def _call(
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     if backend == "nccl":
         torch.cuda.set_device(rank)
-    dist.init_process_group(
-        _BACKENDS[backend],
-        init_method=files.store.as_uri(),
-        rank=rank,
-        world_size=n,
-        timeout=timeout,
-    )
+    try:
+        dist.init_process_group(
+            _BACKENDS[backend],
+            init_method=files.store.as_uri(),
+            rank=rank,
+            world_size=n,
+            timeout=timeout,
+        )
+    except RuntimeError as error:  # another rank was there first, and has ended since
+        raise BackendError(f"rank {rank} of {n} does not find the others: {error}") from error
     comm = TorchComm(timeout=timeout)
     result = fn(comm, *args)
     comm.finish()
@@ -256,9 +259,11 @@ def _blame(files: _Files, n: int, context: ProcessContext, error: ProcessExcepti
     rank = died[0]
     code = context.processes[rank].exitcode
     assert code is not None
-    how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    how = f"exit code {code}"
+    hint = "A script calls run under `if __name__ == '__main__':`, since new processes import it."
+    if code < 0:
+        how = f"signal {signal.Signals(-code).name}"
+        hint = "SIGKILL is also what a machine that is short of memory sends."
     raise RankError(
-        rank,
-        f"rank {rank} of {n} died with {how}; its output may say why. (A script calls run under "
-        "`if __name__ == '__main__':`, since new processes import it.)",
+        rank, f"rank {rank} of {n} died with {how}; its output may say why. ({hint})"
     ) from error

@@ -34,7 +34,7 @@ else:
 
 
 class BackendError(RuntimeError):
-    """A collective broke off in the backend; mostly because another rank has ended."""
+    """The backend broke off; mostly because another rank has ended."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,7 @@ class TorchComm:
             ValueError: no ranks, one that does not exist, or one twice; another process does
                 something else; or this communicator was made from a process group that has not
                 all ranks, so that they could not all call.
+            BackendError: the backend failed.
         """
         chosen = list(ranks)
         for rank in chosen:
@@ -157,7 +158,10 @@ class TorchComm:
             )
         if self._check:
             check_agreement(self._whole._tell(Header(GROUP, str(sorted(members)))))
-        made = dist.new_group(sorted(members), timeout=self._timeout)
+        try:
+            made = dist.new_group(sorted(members), timeout=self._timeout)
+        except RuntimeError as error:
+            raise BackendError(f"{self!r} cannot be made: {error}") from error
         self._groups[members] = made if self.ranks else None
 
     # ---------------------------------------------------------------------------------------------
