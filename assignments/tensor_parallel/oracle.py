@@ -47,14 +47,6 @@ def config(H: int, G: int, dh: int = 2, **others: Any) -> Config:
     return Config(n_heads=H, n_kv_heads=G, d_head=dh, **(sizes | others))
 
 
-def record(value: Any) -> Any:
-    """A dataclass of the course's packages, as it travels to a submission; others as they are."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {f.name: record(getattr(value, f.name)) for f in dataclasses.fields(value)}
-        return Record(type(value).__name__, **fields)
-    return dict(value) if isinstance(value, Mapping) else value
-
-
 # -------------------------------------------------------------------------------------------------
 # Who holds what
 # -------------------------------------------------------------------------------------------------
@@ -131,7 +123,7 @@ def shards(params: Params, cfg: Config, n: int) -> list[Params]:
 def of_rank(cfg: Config, n: int, r: int) -> Record:
     """A Config with as many KV heads as rank r holds, for a cache of its own."""
     count = len(kv_heads(cfg, n, r))
-    return record(dataclasses.replace(cfg, n_heads=count, n_kv_heads=count))
+    return dataclasses.replace(cfg, n_heads=count, n_kv_heads=count)
 
 
 def cached(params: Params, cfg: Config, tokens: Array) -> KVCache:

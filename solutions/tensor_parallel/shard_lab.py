@@ -64,7 +64,7 @@ from typing import Any
 import numpy as np
 from comm_sim import NVLINK4, Comm, LinkSpec, switch, t_formula  # starter: keep
 from hw_specs import Chip
-from llm_math import MLA, ModelConfig, MoE  # noqa: F401  (a ModelConfig may have them)
+from llm_math import ModelConfig
 from spmd import Communicator
 from transformer_lab import (  # starter: keep
     Config,
@@ -321,14 +321,14 @@ def kv_group_of_device(cfg: Config | ModelConfig, n: int, d: int) -> list[int]:
 
     Raises ValueError if n does not divide H, or there is no rank d.
     """
-    H, G = cfg.n_heads, cfg.n_kv_heads
+    H = cfg.n_heads
     if n < 1 or H % n:
         raise ValueError(f"n_heads is {H}; {n} ranks cannot share it equally")
     if not 0 <= d < n:
         raise ValueError(f"there is no rank {d}; there are {n}, from 0")
     # BEGIN SOLUTION tensor_parallel 3: from the first and the last query head of the rank, the KV
     # heads that they use
-    R = H // G
+    R = H // cfg.n_kv_heads
     first, last = d * H // n, (d + 1) * H // n - 1
     return list(range(first // R, last // R + 1))
     # END SOLUTION
@@ -538,15 +538,14 @@ def _normed(
 def tp_caches(cfg: Config, dev_params: Sequence[Params], batch: int) -> list[KVCache]:
     """An empty KV cache a held rank, with room for cfg.max_seq positions of its own KV heads only.
 
-    `KVCache(cfg, …)` takes the number of KV heads from a Config; `replace(cfg, …)` makes another.
+    `KVCache(cfg, batch)` takes the number of KV heads from a Config; `replace(cfg, …)` makes
+    another.
     """
     # BEGIN SOLUTION tensor_parallel 5: for each held rank, a cache for as many KV heads as it has
+    held = [len(p["kv_groups"]) for p in dev_params]
     return [
-        KVCache(
-            replace(cfg, n_heads=len(p["kv_groups"]), n_kv_heads=len(p["kv_groups"])),
-            batch,
-        )
-        for p in dev_params
+        KVCache(replace(cfg, n_heads=g, n_kv_heads=g), batch, like=p["embed"])
+        for g, p in zip(held, dev_params, strict=True)
     ]
     # END SOLUTION
 

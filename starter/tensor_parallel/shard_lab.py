@@ -64,7 +64,7 @@ from typing import Any
 import numpy as np
 from comm_sim import NVLINK4, Comm, LinkSpec, switch, t_formula
 from hw_specs import Chip
-from llm_math import MLA, ModelConfig, MoE  # noqa: F401  (a ModelConfig may have them)
+from llm_math import ModelConfig
 from spmd import Communicator
 from transformer_lab import (
     Config,
@@ -282,7 +282,7 @@ def kv_group_of_device(cfg: Config | ModelConfig, n: int, d: int) -> list[int]:
 
     Raises ValueError if n does not divide H, or there is no rank d.
     """
-    H, G = cfg.n_heads, cfg.n_kv_heads
+    H = cfg.n_heads
     if n < 1 or H % n:
         raise ValueError(f"n_heads is {H}; {n} ranks cannot share it equally")
     if not 0 <= d < n:
@@ -430,7 +430,8 @@ def _normed(
 def tp_caches(cfg: Config, dev_params: Sequence[Params], batch: int) -> list[KVCache]:
     """An empty KV cache a held rank, with room for cfg.max_seq positions of its own KV heads only.
 
-    `KVCache(cfg, …)` takes the number of KV heads from a Config; `replace(cfg, …)` makes another.
+    `KVCache(cfg, batch)` takes the number of KV heads from a Config; `replace(cfg, …)` makes
+    another.
     """
     raise NotImplementedError(
         "tensor_parallel 5: for each held rank, a cache for as many KV heads as it has"

@@ -131,6 +131,8 @@ def test_a_cache_holds_what_it_is_made_like(dtype, bound):
     assert_close(torch.cat(logits, dim=1), expected, bound)
 
 
+# The backward's first product on a GPU, in a thread of torch's own.
+@pytest.mark.filterwarnings("ignore:Attempting to run cuBLAS, but there was no current")
 def test_autograd_runs_through_the_forward_as_backward_does():
     params = init_params(TINY, seed=2)
     leaves = converted(params)

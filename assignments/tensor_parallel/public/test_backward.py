@@ -34,7 +34,7 @@ class TestBackward(TensorParallelCase):
         for n in (2, 8):
             params = self.model(cfg)
             for r, shard in enumerate(oracle.shards(params, cfg, n)):
-                args = [shard, oracle.record(cfg), n, r, index, h, dy]
+                args = [shard, cfg, n, r, index, h, dy]
                 call = self.student.call("attention_backward_of_rank", *args)
                 layer = params["layers"][index]
                 expected = oracle.block_gradients(layer, cfg, n, r, h, dy, "attention")
@@ -48,7 +48,7 @@ class TestBackward(TensorParallelCase):
         cfg, n = oracle.config(H=8, G=4, dh=6), 8
         grads = self.replica_gradients(cfg, n)
         with self.student.ranks(n) as ranks:
-            args = [(COMM, oracle.record(cfg), [g]) for g in grads]
+            args = [(COMM, cfg, [g]) for g in grads]
             call = ranks.call("sum_over_replicas", args)
         expected = oracle.summed_over_replicas(grads, cfg, n)
         for r, value in enumerate(self.each(call, "the gradients")):
@@ -68,8 +68,7 @@ class TestBackward(TensorParallelCase):
         cfg, n, B, T = oracle.config(H=8, G=4, dh=6), 2, 3, 5
         params, tokens = self.model(cfg), self.tokens(cfg, B, T)
         dlogits = self.array(B, T, cfg.vocab)
-        sizes = oracle.record(cfg)
-        args = [([p], sizes, tokens, dlogits, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, dlogits, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_backward", args)
         expected = oracle.gradient_shards(params, cfg, n, tokens, dlogits)

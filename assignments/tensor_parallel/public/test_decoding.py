@@ -15,8 +15,7 @@ class TestDecoding(TensorParallelCase):
     def check_generate(self, cfg: Config, n: int, B: int, T: int, k: int) -> None:
         """tp_generate: k tokens at every rank; collectives and bytes."""
         params, prompt = self.model(cfg), self.tokens(cfg, B, T)
-        sizes = oracle.record(cfg)
-        args = [([p], sizes, prompt, k, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, prompt, k, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_generate", args)
         self.assert_tokens(call, oracle.generate(params, cfg, prompt, k))
@@ -37,7 +36,7 @@ class TestDecoding(TensorParallelCase):
     def test_caches(self):
         """tp_caches: room for max_seq positions of the rank's own KV heads, and for no more"""
         cfg, n, B = oracle.config(H=8, G=4, dh=6), 2, 3
-        args = [(oracle.record(cfg), [p], B) for p in oracle.shards(self.model(cfg), cfg, n)]
+        args = [(cfg, [p], B) for p in oracle.shards(self.model(cfg), cfg, n)]
         heads = len(oracle.kv_heads(cfg, n, 0))
         with self.student.ranks(n) as ranks:
             caches = ranks.keep("tp_caches", args)
@@ -61,11 +60,11 @@ class TestDecoding(TensorParallelCase):
         cfg, n, B = oracle.config(H=8, G=4, dh=6), 2, 3
         params, tokens = self.model(cfg), self.tokens(cfg, B, 8)
         expected, whole = forward(params, cfg, tokens), oracle.cached(params, cfg, tokens)
-        shards, sizes = oracle.shards(params, cfg, n), oracle.record(cfg)
+        shards = oracle.shards(params, cfg, n)
         with self.student.ranks(n) as ranks:
-            caches = ranks.keep("tp_caches", [(sizes, [p], B) for p in shards])
+            caches = ranks.keep("tp_caches", [(cfg, [p], B) for p in shards])
             for start, end in ((0, 5), (5, 6), (6, 7), (7, 8)):
-                args = [([p], sizes, tokens[:, start:end], COMM) for p in shards]
+                args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
                 self.assert_each(call, f"own columns of the logits from {start} on", parts)
@@ -96,9 +95,9 @@ class TestDecoding(TensorParallelCase):
         """tp_generate with steps = 0: (B, 0) tokens; with steps = 1 the prompt alone is seen"""
         cfg, n, B = oracle.config(H=8, G=4, dh=6), 2, 4
         params, prompt = self.model(cfg), self.tokens(cfg, B, 3)
-        shards, sizes = oracle.shards(params, cfg, n), oracle.record(cfg)
+        shards = oracle.shards(params, cfg, n)
         with self.student.ranks(n) as ranks:
-            call = ranks.call("tp_generate", [([p], sizes, prompt, 0, COMM) for p in shards])
+            call = ranks.call("tp_generate", [([p], cfg, prompt, 0, COMM) for p in shards])
             self.assert_tokens(call, np.empty((B, 0), dtype=np.int64))
-            call = ranks.call("tp_generate", [([p], sizes, prompt, 1, COMM) for p in shards])
+            call = ranks.call("tp_generate", [([p], cfg, prompt, 1, COMM) for p in shards])
             self.assert_tokens(call, oracle.generate(params, cfg, prompt, 1))

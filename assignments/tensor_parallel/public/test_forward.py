@@ -21,7 +21,7 @@ class TestForward(TensorParallelCase):
     def check_forward(self, cfg: Config, n: int, B: int, T: int, tied: bool = False) -> None:
         """tp_forward: logits at every rank; 2L all-reduces and an all-gather; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, T)
-        args = [([p], oracle.record(cfg), tokens, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward", args)
         self.assert_all(call, "the logits", forward(params, cfg, tokens))
@@ -45,7 +45,7 @@ class TestForward(TensorParallelCase):
         for H, G, n in ((8, 4, 2), (8, 4, 8), (12, 3, 2)):
             cfg = oracle.config(H, G)
             for r, shard in enumerate(oracle.shards(self.model(cfg), cfg, n)):
-                call = self.student.call("kv_head_of_query", shard, oracle.record(cfg), n, r)
+                call = self.student.call("kv_head_of_query", shard, cfg, n, r)
                 own = oracle.kv_heads(cfg, n, r)
                 used = [own.index(oracle.kv_head(cfg, h)) for h in oracle.query_heads(cfg, n, r)]
                 what = f"kv_head_of_query, H = {H}, G = {G}, rank {r} of {n}"
@@ -61,7 +61,7 @@ class TestForward(TensorParallelCase):
         for n in (2, 8):
             params = self.model(cfg)
             for r, shard in enumerate(oracle.shards(params, cfg, n)):
-                args: list[Any] = [shard, oracle.record(cfg), n, r, index, h]
+                args: list[Any] = [shard, cfg, n, r, index, h]
                 call = self.student.call("attention_of_rank", *args)
                 expected = oracle.attention_of_rank(params["layers"][index], cfg, n, r, h)
                 self.assert_close(f"attention of rank {r} of {n}", call.value, expected)
@@ -101,7 +101,7 @@ class TestForward(TensorParallelCase):
         cfg = oracle.config(H=8, G=4, dh=6)
         params, tokens = self.model(cfg), self.tokens(cfg, B, T)
         own = oracle.columns(forward(params, cfg, tokens), n)
-        args = [([p], oracle.record(cfg), tokens, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             for algo, sent in (
                 ("ring", Budget("2*L*2*(n-1)*B*T*d*s/n", **sizes(cfg, n, B, T))),
@@ -125,7 +125,7 @@ class TestForward(TensorParallelCase):
         with self.student.ranks(n) as ranks:
             caches = ranks.keep("KVCache", [(oracle.of_rank(cfg, n, r), B) for r in range(n)])
             for start, end in ((0, 5), (5, 6), (6, 7), (7, 8)):
-                args = [([p], oracle.record(cfg), tokens[:, start:end], COMM) for p in shards]
+                args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
                 self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
                 self.check_comm(call, cfg, n, B, end - start)

@@ -14,8 +14,7 @@ class TestSequenceParallel(TensorParallelCase):
     def check(self, cfg: Config, n: int, B: int, T: int, tied: bool = False) -> None:
         """Logits at every rank; 2L reduce-scatters, 2L + 2 all-gathers, and their bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, T)
-        sizes = oracle.record(cfg)
-        args = [([p], sizes, tokens, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward_sp", args)
         self.assert_all(call, "the logits", forward(params, cfg, tokens))

@@ -12,13 +12,12 @@ class TestShards(TensorParallelCase):
 
     def groups(self, cfg: Config, n: int) -> list[list[int]]:
         """What kv_group_of_device says for each rank."""
-        sizes = oracle.record(cfg)
-        return [self.student.call("kv_group_of_device", sizes, n, r).value for r in range(n)]
+        return [self.student.call("kv_group_of_device", cfg, n, r).value for r in range(n)]
 
     def check(self, cfg: Config, n: int, *names: str, tied: bool = False) -> None:
         """shard_params_tp: these entries of each rank's dictionary, or of its layers."""
         params = self.model(cfg, tied)
-        call = self.student.call("shard_params_tp", params, oracle.record(cfg), n)
+        call = self.student.call("shard_params_tp", params, cfg, n)
         expected = oracle.shards(params, cfg, n)
         self.assert_params("shard_params_tp(…)", call.value, expected, only=("layers", *names))
 

@@ -29,8 +29,7 @@ class TestBackwardHidden(TensorParallelCase):
         """Every gradient of every rank; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, T)
         dlogits = self.array(B, T, cfg.vocab)
-        sizes = oracle.record(cfg)
-        args = [([p], sizes, tokens, dlogits, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, dlogits, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_backward", args)
         expected = oracle.gradient_shards(params, cfg, n, tokens, dlogits)
@@ -59,7 +58,7 @@ class TestBackwardHidden(TensorParallelCase):
         params = self.model(cfg)
         h, dy = self.arrays(2, 2, 5, cfg.d_model)
         for r, shard in enumerate(oracle.shards(params, cfg, n)):
-            args = [shard, oracle.record(cfg), n, r, index, h, dy]
+            args = [shard, cfg, n, r, index, h, dy]
             call = self.student.call("attention_backward_of_rank", *args)
             layer = params["layers"][index]
             expected = oracle.block_gradients(layer, cfg, n, r, h, dy, "attention")
@@ -68,7 +67,7 @@ class TestBackwardHidden(TensorParallelCase):
             cfg = oracle.config(H, G, dh=4 if H == 12 else 14)
             grads = self.replica_gradients(cfg, n)
             with self.student.ranks(n) as ranks:
-                args = [(COMM, oracle.record(cfg), [g]) for g in grads]
+                args = [(COMM, cfg, [g]) for g in grads]
                 call = ranks.call("sum_over_replicas", args)
             expected = oracle.summed_over_replicas(grads, cfg, n)
             what = f"H = {H}, G = {G}, n = {n}"

@@ -14,7 +14,7 @@ from assignments.tensor_parallel.case import TensorParallelCase
 class TestCostHidden(TensorParallelCase):
     def step(self, model, n: int, batch: int, ctx: int, link=NVLINK4, **others):
         """What tp_decode_step returns."""
-        given = [oracle.record(value) for value in (model, H100, link)]
+        given = [model, H100, link]
         return self.student.call("tp_decode_step", *given, n, batch, ctx, **others).value
 
     @weight(1)

@@ -14,11 +14,11 @@ class TestDecodingHidden(TensorParallelCase):
         """Prompt and steps with tp_caches: own columns of the logits, own KV heads; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, 6)
         expected, whole = forward(params, cfg, tokens), oracle.cached(params, cfg, tokens)
-        shards, sizes = oracle.shards(params, cfg, n), oracle.record(cfg)
+        shards = oracle.shards(params, cfg, n)
         with self.student.ranks(n) as ranks:
-            caches = ranks.keep("tp_caches", [(sizes, [p], B) for p in shards])
+            caches = ranks.keep("tp_caches", [(cfg, [p], B) for p in shards])
             for start, end in ((0, 1), (1, 4), (4, 5), (5, 6)):
-                args = [([p], sizes, tokens[:, start:end], COMM) for p in shards]
+                args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
                 self.assert_each(call, f"own columns of the logits from {start} on", parts)
@@ -56,8 +56,7 @@ class TestDecodingHidden(TensorParallelCase):
             if equal:
                 params["lm_head"][:] = np.tile(params["lm_head"][:, : cfg.vocab // n], n)
             among = cfg.vocab // n if equal else cfg.vocab
-            sizes = oracle.record(cfg)
-            args = [([p], sizes, prompt, k, COMM) for p in oracle.shards(params, cfg, n)]
+            args = [([p], cfg, prompt, k, COMM) for p in oracle.shards(params, cfg, n)]
             with self.student.ranks(n) as ranks:
                 call = ranks.call("tp_generate", args)
             self.assert_tokens(call, oracle.generate(params, cfg, prompt, k, among))

@@ -12,7 +12,7 @@ class TestForwardHidden(TensorParallelCase):
     def check(self, cfg: Config, n: int, B: int, T: int, tied: bool = False) -> None:
         """tp_forward: logits at every rank; the bytes."""
         params, tokens = self.model(cfg, tied), self.tokens(cfg, B, T)
-        args = [([p], oracle.record(cfg), tokens, COMM) for p in oracle.shards(params, cfg, n)]
+        args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward", args)
         what = f"H = {cfg.n_heads}, G = {cfg.n_kv_heads}, n = {n}: the logits"
@@ -39,7 +39,7 @@ class TestForwardHidden(TensorParallelCase):
         with self.student.ranks(n) as ranks:
             caches = ranks.keep("KVCache", [(oracle.of_rank(cfg, n, r), B) for r in range(n)])
             for start, end in ((0, 4), (4, 7)):
-                args = [([p], oracle.record(cfg), tokens[:, start:end], COMM) for p in shards]
+                args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
                 self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
                 self.check_sent(call, cfg, n, B, end - start)

@@ -22,8 +22,7 @@ class TestSequenceParallelHidden(TensorParallelCase):
         ):
             cfg = oracle.config(H, G, dh)
             params, tokens = self.model(cfg, tied), self.tokens(cfg, B, T)
-            sizes = oracle.record(cfg)
-            args = [([p], sizes, tokens, COMM) for p in oracle.shards(params, cfg, n)]
+            args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
             with self.student.ranks(n) as ranks:
                 call = ranks.call("tp_forward_sp", args)
             name = f"H = {H}, G = {G}, n = {n}: the logits"
@@ -40,8 +39,8 @@ class TestSequenceParallelHidden(TensorParallelCase):
     def test_refuses(self):
         """Positions that n does not divide are refused: a ValueError with T and n"""
         cfg, n, T = oracle.config(H=8, G=4), 4, 7
-        tokens, sizes = self.tokens(cfg, 4, T), oracle.record(cfg)
-        args = [([p], sizes, tokens, COMM) for p in oracle.shards(self.model(cfg), cfg, n)]
+        tokens = self.tokens(cfg, 4, T)
+        args = [([p], cfg, tokens, COMM) for p in oracle.shards(self.model(cfg), cfg, n)]
         what = f"tp_forward_sp of {T} positions on {n} ranks"
         with self.student.ranks(n) as ranks, self.refuses(what, T, n):
             ranks.call("tp_forward_sp", args)

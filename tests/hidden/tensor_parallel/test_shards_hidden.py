@@ -21,7 +21,7 @@ class TestShardsHidden(TensorParallelCase):
         ):
             cfg = oracle.config(H, G, dh)
             params = self.model(cfg, tied)
-            call = self.student.call("shard_params_tp", params, oracle.record(cfg), n)
+            call = self.student.call("shard_params_tp", params, cfg, n)
             expected = oracle.shards(params, cfg, n)
             self.assert_params(f"shards for H={H}, G={G}, n={n}", call.value, expected)
 
@@ -31,16 +31,15 @@ class TestShardsHidden(TensorParallelCase):
     def test_models_and_refusals(self):
         """KV heads in Llama-3-70B and Qwen2.5-7B; H, f and v that n ranks cannot share equally"""
         for model, n in ((llm_math.LLAMA3_70B, 16), (llm_math.QWEN2_5_7B, 7)):
-            sizes = oracle.record(model)
             for r in range(n):
-                groups = self.student.call("kv_group_of_device", sizes, n, r).value
+                groups = self.student.call("kv_group_of_device", model, n, r).value
                 what = f"KV heads of rank {r} of {n}, {model.name}"
                 self.assertEqual(groups, oracle.kv_heads(model, n, r), what)
         cfg = oracle.config(8, 4)
         with self.refuses("kv_group_of_device of 8 heads for 3 ranks", 8, 3):
-            self.student.call("kv_group_of_device", oracle.record(cfg), 3, 0)
+            self.student.call("kv_group_of_device", cfg, 3, 0)
         for name, size in (("n_heads", 12), ("d_ff", 140), ("vocab", 124)):
             changes = {"H": 8, "G": 4} | ({"H": size} if name == "n_heads" else {name: size})
             cfg = oracle.config(**changes)
             with self.refuses(f"shard_params_tp with {name} = {size} for 8 ranks", size, 8):
-                self.student.call("shard_params_tp", self.model(cfg), oracle.record(cfg), 8)
+                self.student.call("shard_params_tp", self.model(cfg), cfg, 8)
