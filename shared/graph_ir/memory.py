@@ -57,9 +57,10 @@ def run(
         where = f"kernel {place} ({kernel.label})"
         chip = _Chip(graph, memory, context, where)
         for node in kernel.nodes:
-            chip.values[node.id] = evaluate(
-                node, [chip.value(node, k) for k in range(node.spec.arity)]
-            )
+            operands = [chip.value(node, k) for k in range(node.spec.arity)]
+            chip.values[node.id] = evaluate(node, operands)
+            if node.spec.mutates is not None:  # in place: there is nothing to be put back
+                chip.stored += operands[1].size * ITEMSIZE[node.dtype]
         reads.append(chip.loaded)
         writes.append(chip.store(kernel))
     outputs = []
@@ -71,13 +72,13 @@ def run(
 
 
 class _Chip:
-    """One kernel at work: its values, and what it has loaded so far."""
+    """One kernel at work: its values, and bytes that it has loaded and stored so far."""
 
     def __init__(
         self, graph: Graph, memory: dict[int, Array], context: Context, where: str
     ) -> None:
         self.values: dict[int, Array] = {}
-        self.loaded = 0
+        self.loaded = self.stored = 0
         self._graph, self._memory, self._context, self._where = graph, memory, context, where
         self._roots: set[int] = set()
 
@@ -98,18 +99,14 @@ class _Chip:
         return show(self._graph, self._memory, i, self._context)
 
     def store(self, kernel: Kernel) -> int:
-        """Puts the kernel's outputs into memory; returns how many bytes that were."""
-        stored = 0
-        for node in kernel.nodes:
-            if node.spec.mutates is not None:  # it has written already, in place
-                stored += self._graph.stored_bytes(node.id) if node.id in kernel.outputs else 0
+        """Puts the kernel's outputs into memory; returns the bytes stored, in place or here."""
         for number in kernel.outputs:
             if number not in self.values:
                 raise KernelError(f"{self._where}: it stores %{number}, which it has not computed")
             if self._graph.root(number) == number:
                 self._memory[number] = self.values[number]
-                stored += self.values[number].size * ITEMSIZE[self._graph[number].dtype]
-        return stored
+                self.stored += self.values[number].size * ITEMSIZE[self._graph[number].dtype]
+        return self.stored
 
 
 def check_kernels(graph: Graph, kernels: Sequence[Kernel]) -> None:

@@ -150,21 +150,9 @@ class Writer:
             else:
                 self._at_column("0")
                 self._tile(list(self.kernel.nodes), set(self.kernel.outputs))
-        head = [
-            f'"""{self.kernel.label}."""',
-            "",
-            "import triton",
-            "import triton.language as tl",
-            "",
-            "",
-            "@triton.jit",
-            "def _larger(a, b):",
-            "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)",
-            "",
-            "",
-            "@triton.jit",
-            f"def {self.function}({', '.join(ins + outs)}):",
-        ]
+        head = [f'"""{self.kernel.label}."""', "", "import triton", "import triton.language as tl"]
+        head += ["", "", *(_LARGER if any("_larger" in line for line in self.lines) else ())]
+        head += ["@triton.jit", f"def {self.function}({', '.join(ins + outs)}):"]
         return "\n".join([*head, *self.lines, ""])
 
     def _load_aside(self) -> None:
@@ -361,6 +349,14 @@ class Writer:
         self._line(f"tl.store({self.stores[node.id]} + {place}, {stored}, mask={mask})")
 
 
+#: The larger of two, NaN if either is: `tl.max` passes NaN over.
+_LARGER = (
+    "@triton.jit",
+    "def _larger(a, b):",
+    "    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)",
+    "",
+    "",
+)
 #: −x is written x · (−1): Triton's minus is 0 − x, which makes +0 of +0.
 _EXPRESSIONS: dict[str, Callable[..., str]] = {
     "neg": lambda x: f"{x} * -1.0",

@@ -91,6 +91,23 @@ def test_random_kernels(sample: Sample, tile: int, side: int, programs: int | No
             assert profile.loaded_bytes == kernel.reads, program.source
 
 
+@settings(max_examples=15, deadline=None)
+@given(sample=samples(steps=16, impure=False, dtypes=("f64", "f32", "bf16", "f16")))
+def test_bytes_of_mixed_dtypes(sample: Sample) -> None:
+    graph = lab.simplify(lab.cse(lab.decompose(sample.graph)))[0]
+    known = values(graph, sample.copies())
+    for kernel in written(graph):
+        tensors = {
+            i: torch.tensor(known[i]).to(torch_dtype(graph[i].dtype)).contiguous()
+            for i in kernel.inputs
+        }
+        with mini_triton.profile(host=False) as profile:
+            stored = emit(kernel).launch(tensors)
+        assert profile.loaded_bytes == kernel.reads
+        assert profile.stored_bytes == kernel.writes
+        assert all(t.dtype == torch_dtype(graph[i].dtype) for i, t in stored.items())
+
+
 def row(p: dict[str, Tensor], x: Tensor) -> Tensor:
     return softmax(x * p["w"] + 1)
 
