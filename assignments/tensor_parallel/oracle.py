@@ -17,8 +17,6 @@ import numpy as np
 import torch
 from transformer_lab import Config, KVCache, forward
 
-from grader.testing import Record
-
 Array = np.ndarray
 Tensor = torch.Tensor
 Params = dict[str, Any]
@@ -120,7 +118,7 @@ def shards(params: Params, cfg: Config, n: int) -> list[Params]:
 # -------------------------------------------------------------------------------------------------
 
 
-def of_rank(cfg: Config, n: int, r: int) -> Record:
+def of_rank(cfg: Config, n: int, r: int) -> Config:
     """A Config with as many KV heads as rank r holds, for a cache of its own."""
     count = len(kv_heads(cfg, n, r))
     return dataclasses.replace(cfg, n_heads=count, n_kv_heads=count)
