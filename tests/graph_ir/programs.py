@@ -98,7 +98,7 @@ def samples(
 
     def step() -> int:
         kinds = ["unary", "binary", "literal", "reduction", "view", "again", "composite", "matmul"]
-        kinds += ["literal", "binary", "view", "choose", "rot", "nothing", "cast"]
+        kinds += ["literal", "binary", "view", "choose", "rot", "nothing", "cast", "mix", "mix"]
         kinds += ["draw", "write", "write", "write", "again", "reread", "reread"] if impure else []
         kind = draw(st.sampled_from(kinds))
         if kind == "unary":
@@ -129,6 +129,10 @@ def samples(
             x = pick()
             weights = [i for i in pool if shape(i) == shape(x)[-1:]]
             return build.add(name, [x, pick(weights)], eps=0.5) if weights else x
+        if kind == "mix":  # a value with itself, shown otherwise
+            x = pick()
+            other = view(view(x)) if draw(st.booleans()) else view(x)
+            return build.add(draw(st.sampled_from(BINARY)), [x, other])
         if kind == "matmul":
             a = pick([i for i in pool if len(shape(i)) >= 2])
             fitting = [i for i in pool if len(shape(i)) == 2 and shape(i)[0] == shape(a)[-1]]

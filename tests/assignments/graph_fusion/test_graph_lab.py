@@ -584,6 +584,14 @@ class TestFuse:
             *("rowwise: exp + sum", "opaque: kv_write", "rowwise: sum + add"),
         ]
 
+    def test_who_cannot_come_along_takes_its_operands_with_it(self) -> None:
+        def program(p: P, x: Tensor) -> Tensor:
+            powers = exp(x)
+            turned = powers.permute(1, 0) * 2  # waits, but is no element of the sum's rows
+            return (powers + turned.permute(1, 0)).sum()
+
+        assert labels(traced(program)) == ["pointwise: exp", "pointwise: mul", "rowwise: add + sum"]
+
     def test_no_cycle_through_a_node_between(self) -> None:
         # add needs exp and the product; the product needs exp: all three in one kernel would wait
         # for the product, which waits for them.
