@@ -9,4 +9,5 @@ from transformer_lab import Config, KVCache
 
 
 def tp_caches(cfg: Config, dev_params: Sequence[Params], batch: int) -> list[KVCache]:
-    return [KVCache(cfg, batch) for _ in dev_params]  # wrong: the rank's KV heads only
+    # wrong: the rank's KV heads only
+    return [KVCache(cfg, batch, like=p["embed"]) for p in dev_params]

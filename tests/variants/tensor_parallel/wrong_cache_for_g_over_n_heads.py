@@ -12,4 +12,5 @@ from transformer_lab import Config, KVCache
 def tp_caches(cfg: Config, dev_params: Sequence[Params], batch: int) -> list[KVCache]:
     n = cfg.d_ff // dev_params[0]["layers"][0]["w_gate"].shape[1]
     heads = max(1, cfg.n_kv_heads // n)  # wrong: as many as the rank has
-    return [KVCache(replace(cfg, n_heads=heads, n_kv_heads=heads), batch) for _ in dev_params]
+    own = replace(cfg, n_heads=heads, n_kv_heads=heads)
+    return [KVCache(own, batch, like=p["embed"]) for p in dev_params]
