@@ -187,7 +187,7 @@ def all_gather(comm: Communicator, shards: Sequence[np.ndarray], axis: int) -> l
     one behind the other is the same thing; for other axes, the axis has to be in front while the
     array travels.
 
-    shards: one part a held rank, of one shape. Every rank sends (n−1)/n of the whole.
+    shards: one part a held rank, of one shape; dtypes stay. Every rank sends (n−1)/n of the whole.
     """
     # BEGIN SOLUTION tensor_parallel 1: bring the axis to the front, flatten, gather; shape the
     # flat arrays again, and bring the axis back
@@ -206,8 +206,8 @@ def reduce_scatter(comm: Communicator, arrays: Sequence[np.ndarray], axis: int) 
 
     `comm.reduce_scatter` does so with 1-D arrays: rank r gets the r-th of n equal blocks.
 
-    arrays: one a held rank, of one shape, n dividing the axis' length: otherwise ValueError, which
-    names length and n. Every rank sends (n−1)/n of an array.
+    arrays: one a held rank, of one shape; dtypes stay. n divides the axis' length: otherwise
+    ValueError, which names length and n. Every rank sends (n−1)/n of an array.
     """
     # BEGIN SOLUTION tensor_parallel 1: refuse a length that n does not divide; bring the axis to
     # the front, flatten, reduce and scatter, and back
@@ -231,7 +231,7 @@ def all_reduce(
 ) -> list[np.ndarray]:
     """Gives every rank the sum of the arrays of all ranks.
 
-    arrays: one a held rank, of one shape.
+    arrays: one a held rank, of one shape; dtypes stay.
     algo: "ring", "rd" (recursive doubling), "innet", …: the keys of `comm_sim.ALLREDUCE_ALGOS`. In
     a ring every rank sends 2(n−1)/n of an array.
     """
