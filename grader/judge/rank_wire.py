@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -47,6 +47,7 @@ def ask(connection: socket.socket, wanted: Collective) -> Array:
         "array": encoder.value(wanted.array),
         "algo": wanted.algo,
         "label": wanted.label,
+        "ranks": list(wanted.ranks),
         "frames": [[f.file, f.line, f.function, f.text] for f in wanted.frames],
     }
     encoder.seal()
@@ -84,17 +85,17 @@ def checked_collective(
     """
     header = message.header
     op, algo, label = (header.get(key) for key in ("collective", "algo", "label"))
-    members = header.get("members")
+    members, ranks = header.get("members"), header.get("ranks")
     if op not in OPS:
         raise wire.ProtocolError("a collective has no known name")
-    if not (
-        isinstance(members, list)
-        and all(type(member) is int and 0 <= member < n for member in members)
-        and len(set(members)) == len(members)
-    ):
+    if not _are_ranks(members, n):
         raise wire.ProtocolError("a collective's group is no list of ranks")
     if rank not in members:
         raise wire.ProtocolError("a collective is of a group that the rank is not in")
+    if not _are_ranks(ranks, n) or bool(ranks) != (op == "group"):
+        raise wire.ProtocolError("a group that is made has no list of ranks")
+    if op == "group" and len(members) < n:
+        raise wire.ProtocolError("a group is not made by all ranks")
     if not all(isinstance(text, str) and len(text) <= LONGEST_LABEL for text in (algo, label)):
         raise wire.ProtocolError("a collective has no label or no algorithm, or one too long")
     array = message.value(header.get("array"))
@@ -109,4 +110,14 @@ def checked_collective(
         clean(algo, LONGEST_LABEL),
         clean(label, LONGEST_LABEL),
         frames(header.get("frames")),
+        tuple(ranks),
+    )
+
+
+def _are_ranks(numbers: Any, n: int) -> TypeGuard[list[int]]:
+    """Whether it is a list of some of n ranks, each once."""
+    return (
+        isinstance(numbers, list)
+        and all(type(number) is int and 0 <= number < n for number in numbers)
+        and len(set(numbers)) == len(numbers)
     )

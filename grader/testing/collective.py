@@ -17,8 +17,8 @@ from grader.testing.problems import Frame, StudentProblem
 
 Array = NDArray[Any]
 
-#: The collectives: `spmd.Communicator`'s methods.
-OPS = ("all_reduce", "all_gather", "reduce_scatter")
+#: The methods of `spmd.Communicator` that all ranks of it call together. The last moves nothing.
+OPS = ("all_reduce", "all_gather", "reduce_scatter", "group")
 #: Dtypes that travel between ranks: those that torch has, too.
 DTYPES = frozenset(
     (
@@ -41,10 +41,11 @@ class Collective:
     Attributes:
         op: one of `OPS`.
         members: the group that is to call it: ranks, in the group's order.
-        array: what this rank gives, 1-D.
+        array: what this rank gives, 1-D; empty for a group that is made.
         algo: of an all-reduce; else empty.
         label: for the log.
         frames: the lines of submitted files that wait, the outermost first.
+        ranks: those of a group that is made, in its order; else empty.
     """
 
     op: str
@@ -53,6 +54,7 @@ class Collective:
     algo: str
     label: str
     frames: tuple[Frame, ...] = field(default=(), compare=False)
+    ranks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

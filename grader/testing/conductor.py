@@ -108,7 +108,7 @@ class Conductor:
         for rank in sorted(self.waiting):
             wanted = self.waiting.get(rank)
             if wanted is not None and self._complete(wanted):
-                self._bound(len(wanted.members))
+                self._bound(1 if wanted.op == "group" else len(wanted.members))
                 replies = executed(self._comm, [self.waiting.pop(m) for m in wanted.members])
                 self._bound_refusals(replies[0])
                 for position, member in enumerate(wanted.members):
@@ -119,13 +119,12 @@ class Conductor:
     def _complete(self, wanted: Collective) -> bool:
         """Whether all ranks of a group wait in the same collective of it."""
         return all(
-            (other := self.waiting.get(member)) is not None
-            and (other.op, other.members, other.algo) == (wanted.op, wanted.members, wanted.algo)
+            (other := self.waiting.get(member)) is not None and _same(other) == _same(wanted)
             for member in wanted.members
         )
 
     def _bound(self, size: int) -> None:
-        """Counts a collective, which takes at most 2·k·(k − 1) messages."""
+        """Counts a collective of k ranks, which takes at most 2·k·(k − 1) messages."""
         self._collectives += 1
         self._messages += 2 * size * (size - 1)
         if self._collectives > MOST_COLLECTIVES or self._messages > MOST_MESSAGES:
@@ -151,6 +150,11 @@ class Conductor:
         return still_running(self._name, self._comm.n, running, self.waiting)
 
 
+def _same(wanted: Collective) -> tuple[object, ...]:
+    """What has to be the same at all ranks of a group before they go on."""
+    return wanted.op, wanted.members, wanted.algo, wanted.ranks
+
+
 def executed(comm: Comm, given: list[Collective]) -> list[Array] | list[ValueError]:
     """What a collective returns to each of the ranks that call it, or raises at all of them.
 
@@ -159,6 +163,8 @@ def executed(comm: Comm, given: list[Collective]) -> list[Array] | list[ValueErr
         given: what each rank of the group gives, in the group's order.
     """
     first = given[0]
+    if first.op == "group":  # nothing but that all have come
+        return [one.array for one in given]
     group = comm.group(first.members)
     arrays = [one.array for one in given]
     try:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
+
 from grader.testing.collective import LONGEST_LABEL, Array, Collective, check_given
 from grader.testing.explain import frames_of_stack
 
@@ -18,14 +20,23 @@ class RankComm:
 
     Args:
         talk: executes this rank's collectives.
-        members: the group's ranks, as numbers of the whole.
+        members: the communicator's ranks, as numbers of the whole.
         rank: this process' rank in the whole.
         folder: the folder of submitted files, whose lines are shown if ranks wait for ever.
+        whole: all ranks, who make groups together; None where these are the members.
     """
 
-    def __init__(self, talk: Talk, members: Sequence[int], rank: int, folder: Path) -> None:
+    def __init__(
+        self,
+        talk: Talk,
+        members: Sequence[int],
+        rank: int,
+        folder: Path,
+        whole: Sequence[int] | None = None,
+    ) -> None:
         self._talk = talk
         self._members = tuple(members)
+        self._whole = self._members if whole is None else tuple(whole)
         self._rank = rank
         self._folder = folder
 
@@ -57,7 +68,11 @@ class RankComm:
         return self._collective("reduce_scatter", arrays, "", label)
 
     def group(self, ranks: Sequence[int]) -> RankComm:
-        """Some of these ranks, in this order; see `spmd.Communicator`."""
+        """Some of these ranks, in this order; see `spmd.Communicator`.
+
+        It returns when all ranks of the whole have called it, also for a group of a group: so it
+        is where real ranks make process groups.
+        """
         chosen = []
         for rank in ranks:
             if isinstance(rank, bool) or not hasattr(rank, "__index__"):
@@ -68,7 +83,10 @@ class RankComm:
             chosen.append(self._members[number])
         if not chosen or len(set(chosen)) < len(chosen):
             raise ValueError(f"ranks are {list(ranks)}; a group has one rank or more, each once")
-        return RankComm(self._talk, chosen, self._rank, self._folder)
+        frames = frames_of_stack(sys._getframe(1), self._folder)
+        ranks = tuple(chosen)
+        self._talk(Collective("group", self._whole, np.empty(0), "", "group", frames, ranks))
+        return RankComm(self._talk, chosen, self._rank, self._folder, self._whole)
 
     def _collective(self, op: str, arrays: Sequence[Array], algo: str, label: str) -> list[Array]:
         held = self.ranks

@@ -12,6 +12,7 @@ from grader.testing.problems import Misuse
 _FRAMES = 2
 
 _RULE = "all ranks of a group have to call the same collectives in the same order"
+_RULE_OF_GROUPS = "all ranks have to call group with the same ranks, whether they are in it or not"
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ def never_ends(name: str, states: Sequence[State]) -> Misuse:
         if together[0].waits is None:
             where = ("has " if len(together) == 1 else "have ") + where
         parts.append(f"{listed([state.rank for state in together])} {verb}{where}")
-    lines = [f"{', '.join(parts)}: {_RULE}"]
+    making = any(state.waits is not None and state.waits.op == "group" for state in states)
+    lines = [f"{', '.join(parts)}: {_RULE_OF_GROUPS if making else _RULE}"]
     for together in groups.values():
         waits = together[0].waits
         if waits is not None and waits.frames:
@@ -60,6 +62,8 @@ def _where(name: str, state: State, everyone: tuple[int, ...]) -> str:
     waits = state.waits
     if waits is None:
         return f"returned from {name}"
+    if waits.op == "group":
+        return f"in group({list(waits.ranks)}) (call {state.calls})"
     text = f"in {waits.op} of {len(waits.array):,} {waits.array.dtype}"
     if waits.algo and waits.algo != "ring":
         text += f" by {waits.algo!r}"

@@ -21,6 +21,7 @@ def forged(**parts: object) -> None:
     header = {
         "op": "collective",
         "collective": "all_reduce",
+        "ranks": [],
         "members": [0, 1, 2, 3],
         "array": encoder.value(np.ones(12)),
         "algo": "ring",

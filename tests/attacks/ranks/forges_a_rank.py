@@ -24,6 +24,7 @@ def forged(**parts: object) -> None:
         "array": encoder.value(np.ones(12)),
         "algo": "ring",
         "label": "forged",
+        "ranks": [],
         "frames": [],
     }
     encoder.seal()

@@ -100,6 +100,42 @@ FAILURES = {
         Verdict.FAILED,
         "rank 0: ValueError: there is no rank 7: ranks are 0 to 3",
     ),
+    "a group made by its members alone": (
+        total(
+            """
+            if comm.ranks[0] > 1:
+                return comm.all_reduce(shards)
+            return comm.all_reduce(comm.group([0, 1]).all_reduce(shards))
+            """
+        ),
+        Verdict.FAILED,
+        "ranks 0 and 1 wait in group([0, 1]) (call 1), ranks 2 and 3 wait in all_reduce of 12",
+    ),
+    "a group of a group made by its members alone": (
+        total(
+            """
+            pair = comm.group([0, 1])
+            if pair.ranks:
+                pair.group([1])
+            return comm.all_reduce(shards)
+            """
+        ),
+        Verdict.FAILED,
+        "ranks 0 and 1 wait in group([1]) (call 2), ranks 2 and 3 wait in all_reduce of 12",
+    ),
+    "groups of groups": (
+        total(
+            """
+            odd = comm.group([3, 1])
+            nobody = odd.group([1]).group([0])
+            assert nobody.ranks == ((0,) if comm.ranks == (1,) else ())
+            nobody.all_reduce(shards[: len(nobody.ranks)])
+            return comm.all_reduce(shards)
+            """
+        ),
+        Verdict.PASSED,
+        "",
+    ),
     "not divisible": (
         total("return comm.reduce_scatter([shards[0][:10]])"),
         Verdict.FAILED,

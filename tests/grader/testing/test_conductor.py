@@ -46,6 +46,10 @@ def gather(*numbers, **how):
     return reduce(*numbers, op="all_gather", algo="", **how)
 
 
+def make(*ranks, whole=(0, 1, 2), frames=()):
+    return Collective("group", whole, np.empty(0), "", "group", frames, ranks=ranks)
+
+
 def conduct(*scripts, **how):
     crew, comm = Fakes(*scripts, **how), Comm(switch(len(scripts), NVLINK4))
     played = Conductor("f", crew, comm)
@@ -82,6 +86,18 @@ def test_a_groups_order_is_the_order_of_what_is_gathered():
     )
     played.run()
     assert crew.answers[0][0].tolist() == [2, 0, 1]
+
+
+def test_a_group_is_made_by_all_and_costs_nothing():
+    played, crew, comm = conduct(
+        [make(0, 2), reduce(1, members=(0, 2)), Returned("a")],
+        [make(0, 2), Returned("b")],
+        [make(0, 2), reduce(2, members=(0, 2)), Returned("c")],
+    )
+    assert played.run() == ["a", "b", "c"]
+    assert [len(answers) for answers in crew.answers] == [2, 1, 2]
+    assert comm.get_comm_counts() == {"all_reduce": 1}
+    assert {call.devices for call in comm.calls} == {(0, 2)}
 
 
 def test_who_is_waited_for_is_told():
@@ -133,6 +149,44 @@ def test_ranks_that_wait_for_ever(scripts, words):
         played.run()
     assert str(caught.value) == words + RULE
     assert played.waiting
+
+
+@pytest.mark.parametrize(
+    ("scripts", "words"),
+    [
+        (
+            [[make(0, 2)], [Returned(1)], [make(0, 2)]],
+            "ranks 0 and 2 wait in group([0, 2]) (call 1), rank 1 has returned from f",
+        ),
+        (
+            [[reduce(1), make(0, 1)], [reduce(1), make(0, 1)], [reduce(1), make(2)]],
+            "ranks 0 and 1 wait in group([0, 1]) (call 2), rank 2 waits in group([2]) (call 2)",
+        ),
+        (
+            [[make(0, 1)], [make(1, 0)], [make(0, 1)]],
+            "ranks 0 and 2 wait in group([0, 1]) (call 1), rank 1 waits in group([1, 0]) (call 1)",
+        ),
+        (
+            [[make(0, 1)], [reduce(1)], [make(0, 1)]],
+            "ranks 0 and 2 wait in group([0, 1]) (call 1), "
+            "rank 1 waits in all_reduce of 1 float64 (call 1)",
+        ),
+    ],
+)
+def test_a_group_that_not_all_make(scripts, words):
+    played, _, _ = conduct(*scripts)
+    with pytest.raises(Misuse) as caught:
+        played.run()
+    rule = ": all ranks have to call group with the same ranks, whether they are in it or not"
+    assert str(caught.value) == words + rule
+    assert played.waiting
+
+
+def test_groups_without_end_are_stopped(monkeypatch):
+    monkeypatch.setattr(conductor, "MOST_COLLECTIVES", 40)
+    played, _, _ = conduct(*([make(0, 1)] * 100 for _ in range(3)))
+    with pytest.raises(TimedOut, match="f has not come to an end after 40 collectives"):
+        played.run()
 
 
 def test_where_they_wait_is_shown():
