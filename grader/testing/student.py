@@ -162,7 +162,10 @@ class Student(Protocol):
 
 
 def shown(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
-    """A call for people: of tensors and arrays the shape, and the dtype where it is not float32."""
+    """A call for people: of tensors and arrays shape and dtype.
+
+    float32, which tensors are unless something else is asked for, goes without saying for them.
+    """
     parts = [_shown(value) for value in args]
     parts += [f"{key}={_shown(value)}" for key, value in kwargs.items()]
     return f"{name.rpartition(':')[2]}({', '.join(parts)})"
@@ -177,7 +180,8 @@ def shown_on_ranks(name: str, args: Sequence[Sequence[Any]], kwargs: Mapping[str
 def _shown(value: Any) -> str:
     if isinstance(value, torch.Tensor | numpy.ndarray):
         shape, dtype = tuple(value.shape), str(value.dtype).removeprefix("torch.")
-        return f"{shape}" if dtype == "float32" else f"{shape} {dtype}"
+        usual = isinstance(value, torch.Tensor) and value.dtype is torch.float32
+        return f"{shape}" if usual else f"{shape} {dtype}"
     if isinstance(value, Record):
         fields = ", ".join(f"{name}={_shown(field)}" for name, field in value.fields.items())
         return f"{value.kind}({fields})"

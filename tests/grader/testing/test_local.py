@@ -3,6 +3,7 @@
 import sys
 import textwrap
 
+import numpy as np
 import pytest
 import torch
 
@@ -270,3 +271,5 @@ def test_the_last_call_for_people(student):
     work = student("def f(*args, **kwargs): pass")
     work.call("work:f", torch.ones(2, 3), torch.ones(1, dtype=torch.float64), 0.1, k=[None, 2])
     assert work.last == "f((2, 3), (1,) float64, 0.1, k=[None, 2])"
+    work.call("work:f", np.ones((2, 3), np.float32), [np.ones(4)], torch.ones(1))
+    assert work.last == "f((2, 3) float32, [(4,) float64], (1,))"
