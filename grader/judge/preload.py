@@ -14,7 +14,10 @@ import torch
 from grader.judge import rank_worker, warmup
 
 #: What submissions import of shared/, and the process of a rank: no worker has to read it again.
-_SHARED = ("comm_sim", "hw_specs", "llm_math", "spmd", "transformer_lab", rank_worker.__name__)
+_SHARED = (
+    *("comm_sim", "graph_ir", "hw_specs", "llm_math", "spmd", "transformer_lab"),
+    rank_worker.__name__,
+)
 
 
 def preload() -> None:

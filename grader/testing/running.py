@@ -16,6 +16,7 @@ from typing import Any
 import numpy
 import torch
 
+from grader.manifest import SHARED
 from grader.testing.explain import explain
 from grader.testing.problems import Frame, Misuse
 from grader.testing.record import Record, fields_of
@@ -224,11 +225,14 @@ def parameter_names(function: Callable[..., Any], count: int) -> list[str]:
 def detached(value: Any) -> Any:
     """The same value with its tensors cut off from autograd; containers are copied.
 
-    A dataclass or a named tuple becomes a Record. Other instances of subclasses stay as they are:
-    they could answer `detach` with anything.
+    A dataclass or a named tuple becomes a Record; what a shared package can write as plain data
+    (`as_data`) becomes that, and tests make of it what they need. Other instances of subclasses
+    stay as they are: they could answer `detach` with anything.
     """
     if type(value) is torch.Tensor:
         return value.detach()
+    if type(value).__module__.partition(".")[0] in SHARED and hasattr(value, "as_data"):
+        return detached(value.as_data())
     if (fields := fields_of(value)) is not None:
         items = {key: detached(field) for key, field in fields.items()}
         return Record(type(value).__name__, **items)

@@ -265,6 +265,46 @@ class Graph:
                 raise GraphError(f"output %{i} is no node; there are {len(self.nodes)}")
         return self
 
+    def as_data(self) -> dict[str, Any]:
+        """The graph as plain data, from which `from_data` makes it again: what travels between
+        processes of which one does not believe the other.
+        """
+        nodes = [
+            [node.id, node.op, list(node.inputs), _plain(node.attrs), list(node.shape), node.dtype]
+            for node in self.nodes
+        ]
+        return {
+            "nodes": nodes,
+            "outputs": list(self.outputs),
+            "constants": dict(self.constants),
+        }
+
+    @classmethod
+    def from_data(cls, data: Any) -> Graph:
+        """The graph that `as_data` made plain data of, checked (`check`).
+
+        Args:
+            data: anything.
+
+        Raises:
+            GraphError: it is not the data of a program.
+        """
+        if not isinstance(data, dict) or data.keys() != {"nodes", "outputs", "constants"}:
+            raise GraphError(f"a {type(data).__name__} is no graph")
+        nodes, outputs, constants = data["nodes"], data["outputs"], data["constants"]
+        if not (_whole_numbers(outputs) and isinstance(nodes, list)):
+            raise GraphError("a graph's nodes are Nodes, and its outputs their numbers")
+        if not isinstance(constants, dict) or not all(
+            array is None or (isinstance(array, np.ndarray) and array.dtype in (float, bool))
+            for array in constants.values()
+        ):
+            raise GraphError("a graph's constants are arrays of float64 or bool, or None, by name")
+        graph = cls(tuple(map(_node, nodes)), tuple(outputs), constants)
+        try:
+            return graph.check()
+        except (TypeError, KeyError, IndexError, OverflowError) as error:
+            raise GraphError(f"an attribute is of the wrong type: {error}") from error
+
     def _check_constant(self, node: Node, where: str) -> None:
         name = node.attrs["name"]
         if name not in self.constants:
@@ -378,6 +418,35 @@ class Builder:
         used = {node.attrs["name"] for node in nodes if node.op == "constant"}
         constants = {name: array for name, array in self.constants.items() if name in used}
         return Graph(tuple(nodes), tuple(place[i] for i in outputs), constants)
+
+
+def _plain(value: Any) -> Any:
+    """An attribute, or all of them: tuples, texts and Python's own numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return tuple(map(_plain, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _whole_numbers(values: Any) -> bool:
+    return isinstance(values, tuple | list) and all(type(value) is int for value in values)
+
+
+def _node(data: Any) -> Node:
+    """A node from plain data; GraphError if it is none. Whether it fits is for `check` to say."""
+    match data:
+        case [int(number), str(name), list(inputs), dict(attrs), list(shape), str(dtype)]:
+            sizes = all(type(size) in (int, str) for size in shape)
+            if sizes and _whole_numbers(inputs) and all(map(_is_attribute, attrs.values())):
+                return Node(number, name, tuple(inputs), attrs, tuple(shape), dtype)
+    raise GraphError(f"{data!r:.80} is no node")
+
+
+def _is_attribute(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(type(item) in (int, str) for item in value)
+    return type(value) in (bool, int, float, str)
 
 
 def rewrite(graph: Graph, rule: Callable[[Builder, Node, list[int]], int]) -> Graph:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from graph_ir.graph import Graph, Node
 
@@ -38,6 +39,46 @@ class Kernel:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"there is no kernel of kind {self.kind!r}; there are {KINDS}")
+
+    def as_data(self) -> dict[str, Any]:
+        """The kernel as plain data, without its graph: numbers of nodes, from which `from_data`
+        makes it again.
+        """
+        return {
+            "kind": self.kind,
+            "nodes": [node.id for node in self.nodes],
+            "inputs": list(self.inputs),
+            "outputs": list(self.outputs),
+        }
+
+    @classmethod
+    def from_data(cls, graph: Graph, data: Any) -> Kernel:
+        """The kernel that `as_data` made plain data of, on a graph.
+
+        Whether it can run is not looked at: `graph_ir.memory.check_kernels` does.
+
+        Args:
+            graph: the program, with numbers for all sizes.
+            data: anything.
+
+        Raises:
+            ValueError: it is not the data of a kernel, or has numbers that no node of the graph
+                has.
+        """
+        keys = ("kind", "nodes", "inputs", "outputs")
+        if not isinstance(data, dict) or set(data) != set(keys):
+            raise ValueError(f"a {type(data).__name__} is no kernel")
+        for key in keys[1:]:
+            if not isinstance(data[key], tuple | list):
+                raise ValueError(f"{key} of a kernel is a {type(data[key]).__name__}, not a tuple")
+            for number in data[key]:
+                if type(number) is not int or not 0 <= number < len(graph):
+                    raise ValueError(
+                        f"{key} of a kernel: {number!r:.40} is not the number of a node; there are "
+                        f"0 to {len(graph) - 1}"
+                    )
+        nodes, inputs, outputs = (tuple(data[key]) for key in keys[1:])
+        return cls(graph, data["kind"], tuple(graph[number] for number in nodes), inputs, outputs)
 
     @cached_property
     def label(self) -> str:

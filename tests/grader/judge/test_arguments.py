@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from comm_sim import NVLINK4
+from graph_ir import Graph, trace
 from hw_specs import H100, TPU_V5P
 from llm_math import MLA, ModelConfig, MoE
 from transformer_lab import TINY
@@ -44,6 +45,14 @@ def test_placeholders_arrive():
     assert comm is COMM
     assert (kept.key, kept.path) == (3, (0, "k"))
     assert array.tolist() == [0, 1, 2]
+
+
+def test_a_graph_arrives_as_it_is():
+    g = trace(lambda p, x: x.reshape("S", 2, 2) * p["w"], {"x": ("S", 4)}, {"w": np.eye(2)})
+    arrived = sent(g)
+    assert type(arrived) is Graph
+    assert str(arrived.check()) == str(g)
+    assert np.array_equal(arrived.constants["w"], np.eye(2))
 
 
 @pytest.mark.parametrize("value", [TINY, COMM, Reference(1)])
