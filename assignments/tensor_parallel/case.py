@@ -149,6 +149,8 @@ class TensorParallelCase(AssignmentTestCase):
                 self.fail(f"{where} is to be a list of {len(due)}; {_found(got)}")
             for index, item in enumerate(due):
                 self._check(name, f"{path}[{index}]", got[index], item, only)
+        elif isinstance(due, list):
+            self.assert_whole_numbers(where, got, due)
         else:
             self.assertEqual(got, due, where)  # noqa: PT009  (an array for a number is a failure)
 
@@ -180,6 +182,18 @@ class TensorParallelCase(AssignmentTestCase):
             self.fail(f"{name} is a {type(got).__name__}; a number was expected")
         if not math.isclose(got, expected, rel_tol=1e-12):
             self.fail(f"{name} is {got:.12g}; {expected:.12g} was expected")
+
+    def assert_whole_numbers(self, name: str, got: Any, expected: Sequence[int]) -> None:
+        """Checks a list of whole numbers, as of heads; a tuple will do as well."""
+        found = describe(got)
+        if isinstance(got, list | tuple):
+            others = [item for item in got if not isinstance(item, int | np.integer)]
+            if not others:
+                if list(got) != list(expected):
+                    self.fail(f"{name}: {got}; {list(expected)} was expected")
+                return
+            found = f"a {type(got).__name__} with {describe(others[0])} in it"
+        self.fail(f"{name}: {found}; a list of whole numbers was expected")
 
     def assert_pair(self, name: str, got: Any, expected: tuple[float, float]) -> None:
         """Checks a tuple of two numbers."""

@@ -80,6 +80,9 @@ class Foreign:
     Its type has the name of the value's type, so that "y is a Liar" can be said.
     """
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
 
 @dataclass
 class Message:

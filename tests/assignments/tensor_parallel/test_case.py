@@ -85,7 +85,11 @@ class TestParameters:
             (GOOD | {"layers": [None]}, r"shard: layers\[0\] is to be a dict with wq, wk"),
             (GOOD | {"layers": [{"wq": X, "wk": X}]}, r"shard: layers\[0\].wk is wrong"),
             (GOOD | {"kv_groups": [0]}, "shard: kv_groups"),
-            (GOOD | {"kv_groups": [X]}, "shard: kv_groups"),
+            (GOOD | {"kv_groups": [X]}, "shard: kv_groups: a list with an array of shape"),
+            (
+                GOOD | {"kv_groups": X},
+                r"shard: kv_groups: an array of shape \(2, 3\); a list of wh",
+            ),
             (GOOD | {"tied": True}, "shard: tied"),
         ],
     )
@@ -107,6 +111,23 @@ class TestParameters:
 
 
 class TestNumbers:
+    def test_whole_numbers(self, case):
+        for right in ([0, 2], (0, 2), [np.int64(0), np.int32(2)]):
+            case.assert_whole_numbers("heads", right, [0, 2])
+        for wrong, said in (
+            ([0, 1], "[0, 1]; [0, 2] was expected"),
+            ((0,), "(0,); [0, 2] was expected"),
+            (np.array([0, 2]), "an array of shape (2,); a list of whole numbers was expected"),
+            ({0, 2}, "a set; a list of whole numbers was expected"),
+            (range(2), "a range; a list of whole numbers was expected"),
+            (None, "None; a list of whole numbers was expected"),
+            ([0, [2]], "a list with a list of 1 in it; a list of whole numbers was expected"),
+            ([0.0, 2.0], "a list with a float in it; a list of whole numbers was expected"),
+        ):
+            with pytest.raises(AssertionError) as caught:
+                case.assert_whole_numbers("heads", wrong, [0, 2])
+            assert str(caught.value) == f"heads: {said}"
+
     def test_a_number(self, case):
         case.assert_number("t", 3.0 * (1 + 1e-14), 3)
         for wrong in (3.1, float("nan"), True, None, "3", X):

@@ -104,12 +104,14 @@ class Odd(torch.Tensor):
         (torch.eye(2).to_sparse(), "Tensor"),
         (lambda: None, "function"),
         ({1: 2}, "dict"),
+        ({1, 2}, "set"),
     ],
 )
 def test_what_does_not_travel_arrives_as_its_types_name(value, name):
     arrived = through(value)
     assert isinstance(arrived, wire.Foreign)
     assert type(arrived).__name__ == name
+    assert repr([arrived]) == f"[<{name}>]"  # no address: a message is the same in every run
 
 
 def test_too_much_is_refused_where_it_is_sent(monkeypatch):
