@@ -141,12 +141,12 @@ class TensorParallelCase(AssignmentTestCase):
             self.assert_close(where, got, due, dtype=torch.float64)
         elif isinstance(due, dict):
             if not isinstance(got, dict) or got.keys() != due.keys():
-                self.fail(f"{where} is to be a dict with {', '.join(due)}; {_found(got)}")
+                self.fail(f"{where} is to be a dict with {', '.join(due)}; {_unlike(got, due)}")
             for key in due if only is None else (key for key in due if key in only):
                 self._check(name, f"{path}.{key}" if path else key, got[key], due[key], only)
         elif isinstance(due, list) and isinstance(due[0], dict):
             if not isinstance(got, list | tuple) or len(got) != len(due):
-                self.fail(f"{where} is to be a list of {len(due)}; {_found(got)}")
+                self.fail(f"{where} is to be a list of {len(due)}; it is {describe(got)}")
             for index, item in enumerate(due):
                 self._check(name, f"{path}[{index}]", got[index], item, only)
         elif isinstance(due, list):
@@ -205,7 +205,8 @@ class TensorParallelCase(AssignmentTestCase):
     def assert_numbers(self, name: str, got: Any, expected: dict[str, float]) -> None:
         """Checks a dict of numbers."""
         if not isinstance(got, dict) or got.keys() != expected.keys():
-            self.fail(f"{name} is to be a dict with {', '.join(expected)}; {_found(got)}")
+            due = ", ".join(expected)
+            self.fail(f"{name} is to be a dict with {due}; {_unlike(got, expected)}")
         for key, due in expected.items():
             self.assert_number(f"{key} of {name}", got[key], due)
 
@@ -241,8 +242,22 @@ def _closeness(row: Any) -> float:
     return row.error / row.tolerance if row.error and row.tolerance else 0.0
 
 
-def _found(got: Any) -> str:
-    """What came instead, for people."""
-    if isinstance(got, dict):
-        return f"it has {', '.join(map(str, got)) or 'nothing'}"
-    return f"it is {describe(got)}"
+def _unlike(got: Any, due: Collection[str]) -> str:
+    """What came instead of a dict with these keys, for people."""
+    if not isinstance(got, dict):
+        return f"it is {describe(got)}"
+    missing = [key for key in due if key not in got]
+    surplus = [str(key) for key in got if key not in due]
+    parts = [
+        f"{_listed(keys)} {why}"
+        for keys, why in ((missing, "missing"), (surplus, "not among them"))
+        if keys
+    ]
+    return ", ".join(parts)
+
+
+def _listed(keys: Sequence[str]) -> str:
+    """`a is`, `a and b are`."""
+    if len(keys) == 1:
+        return f"{keys[0]} is"
+    return f"{', '.join(keys[:-1])} and {keys[-1]} are"

@@ -80,7 +80,15 @@ class TestParameters:
             (GOOD | {"embed": 2 * X}, "shard: embed is wrong"),
             (GOOD | {"embed": X[:1]}, "shard: embed has shape"),
             (GOOD | {"embed": None}, "shard: embed"),
-            (GOOD | {"more": 1}, "it has embed, layers, kv_groups, tied, more"),
+            (
+                GOOD | {"more": 1},
+                "^shard is to be a dict with embed.*tied; more is not among them$",
+            ),
+            ({"embed": X, "layers": []}, "; kv_groups and tied are missing$"),
+            (
+                {"embed": X, "layers": [], "tied": False, "kv": [], "lm": 1},
+                "; kv_groups is missing, kv and lm are not among them$",
+            ),
             (GOOD | {"layers": []}, "shard: layers is to be a list of 1"),
             (GOOD | {"layers": [None]}, r"shard: layers\[0\] is to be a dict with wq, wk"),
             (GOOD | {"layers": [{"wq": X, "wk": X}]}, r"shard: layers\[0\].wk is wrong"),
@@ -139,6 +147,10 @@ class TestNumbers:
         for wrong in (None, {"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
             with pytest.raises(AssertionError, match="times"):
                 case.assert_numbers("times", wrong, {"a": 1, "b": 2})
+        with pytest.raises(
+            AssertionError, match=r"^times is to be a dict with a, b; b is missing$"
+        ):
+            case.assert_numbers("times", {"a": 1}, {"a": 1, "b": 2})
         case.assert_pair("both", (1, 2.0), (1, 2))
         for wrong in (None, 1.0, (1,), (1, 3)):
             with pytest.raises(AssertionError, match="both"):
