@@ -9,6 +9,7 @@ started*; an attempt to end the process is a *crash*.
 from __future__ import annotations
 
 import ast
+import errno
 import functools
 import itertools
 import linecache
@@ -34,6 +35,10 @@ LONGEST_MESSAGE = 6_000
 FIRST_FRAMES, LAST_FRAMES = 3, 7
 #: A stub is recognised by the statement itself, so that torch's own "not implemented" is not one.
 _STUB = "raise NotImplementedError"
+#: Why the judge's system lets something fail that works elsewhere.
+_BARRED = (
+    "graded code may write files only into the folder in which it is started, and opens no sockets"
+)
 
 
 def explain(error: BaseException, folder: Path, name: str) -> StudentProblem:
@@ -189,6 +194,8 @@ def _words(error: BaseException) -> str:
     if isinstance(error, KernelError):  # says itself what, where and what next
         return _cut(_safe_str(error))
     text = _safe_str(error)
+    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
+        text += f"; {_BARRED}"
     return _cut(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 

@@ -519,6 +519,8 @@ def test_what_is_barred(first, what):
     assert result.verdict in (Verdict.FAILED, Verdict.CRASHED)
     barred = ("PermissionError", "OSError", "SIGXFSZ")
     assert any(word in result.message for word in barred), result.message
+    if "PermissionError" in result.message:
+        assert "write files only into the folder in which it is started" in result.message
     assert not Path("/tmp/bytewise-x").exists()
 
 

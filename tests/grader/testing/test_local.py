@@ -87,6 +87,22 @@ def test_an_exception_shows_the_students_frames_only(student):
     assert "running.py" not in text
 
 
+@pytest.mark.parametrize(
+    ("raised", "barred"),
+    [
+        ("PermissionError(13, 'Permission denied')", True),
+        ("OSError(1, 'Operation not permitted')", True),
+        ("FileNotFoundError(2, 'No such file')", False),
+        ("PermissionError('not yours')", False),
+    ],
+)
+def test_what_is_barred_in_grading_is_said(student, raised, barred):
+    with pytest.raises(StudentError) as caught:
+        student(f"def f():\n    raise {raised}").call("f")
+    words = "; graded code may write files only into the folder in which it is started, and opens"
+    assert (words in caught.value.message) is barred
+
+
 def test_a_wrong_signature_is_said(student):
     with pytest.raises(StudentError, match=r"f\(\) takes 1 positional argument but 2 were given"):
         student("def f(x): return x").call("f", 1, 2)
