@@ -35,7 +35,7 @@ graded and how to find mistakes, is in [assignments/{name}/README.md](assignment
 You write in {files}.
 
     make test A={name}      # run the public tests on your work; what is not started is skipped
-    make report A={name}    # grade it, and write dist/report.html: outputs and bytes, line by line
+    make report A={name}    # grade it, and write dist/report.html: every test, and what it measured
     make submit A={name}    # write dist/submit/{name}.zip, which is what you hand in
 
 Each takes another file, a zip or a notebook with `SUBMISSION=PATH`; what becomes of a notebook's

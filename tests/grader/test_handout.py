@@ -64,6 +64,13 @@ def test_nothing_of_the_instructors_is_in_it(archive: Path) -> None:
         assert secret not in text, secret
 
 
+def test_the_readme_promises_what_every_report_has(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        text = opened.read("bytewise-rmsnorm/README.md").decode()
+    assert "dist/report.html: every test, and what it measured" in text
+    assert "line by line" not in text
+
+
 def test_all_that_a_student_needs_is_in_it(archive: Path) -> None:
     with zipfile.ZipFile(archive) as opened:
         names = {name.removeprefix("bytewise-rmsnorm/") for name in opened.namelist()}

@@ -52,6 +52,30 @@ def test_lines_carry_their_bytes(report):
     assert "x = tl.load(p) # <&>" in Page(html.render(report)).text
 
 
+def test_without_kernels_a_source_has_no_columns_of_bytes(report):
+    tests = [
+        test.model_copy(
+            update={
+                "evidence": [
+                    row.model_copy(update={"lines": ()}) if row.kind == "traffic" else row
+                    for row in test.evidence
+                ]
+            }
+        )
+        for test in report.tasks[0].tests
+    ]
+    tasks = [report.tasks[0].model_copy(update={"tests": tests}), *report.tasks[1:]]
+    with_bytes, without = (
+        html.render(report),
+        html.render(report.model_copy(update={"tasks": tasks})),
+    )
+    assert 'class="load"' in with_bytes
+    assert "Bytes that a line" in with_bytes
+    assert 'class="load"' not in without
+    assert "Bytes that a line" not in without
+    assert "x = tl.load(p) # <&>" in Page(without).text
+
+
 def test_the_page_is_written(report, tmp_path):
     html.write(report, tmp_path / "deep" / "report.html")
     assert (tmp_path / "deep" / "report.html").read_text(encoding="utf-8").startswith("<!doctype")
