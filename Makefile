@@ -86,8 +86,9 @@ format: $(READY) ## Instructor: format all Python files
 types: $(READY)
 	@$(BIN)/mypy
 
-bench: $(READY) ## Instructor: time the simulator against Triton's interpreter and torch
+bench: $(READY) ## Instructor: time the simulator against Triton's interpreter, and graph passes
 	@$(BIN)/python tests/benchmarks/against_interpreter.py
+	@$(BIN)/python tests/benchmarks/graph_pipeline.py
 
 gradescope: $(READY) ## TA: build dist/gradescope/<assignment>.zip: A=rmsnorm
 	@$(BIN)/python -m grader gradescope $(or $(A),rmsnorm)

@@ -108,13 +108,18 @@ def emitted(lab: ModuleType) -> None:
     if table:
         headers = ["program", "kernels", "counted", "fused", "counted", "of that"]
         print_table(headers, table)
-        print_observations(
-            [
-                "Counted is what the simulator saw the kernels load and store, ✓ where it is what "
-                "the graph says. Errors are those of storing bf16, 2⁻⁹ of a result at most.",
-                "Operands that are repeated, as the norm's weight or the cosines, are loaded once.",
-            ]
-        )
+        remarks = [
+            "Counted is what the simulator saw the kernels load and store, ✓ where it is what the "
+            "graph says. Errors are those of storing bf16, 2⁻⁹ of a result at most.",
+            "Operands that are repeated, as the norm's weight or the cosines, are loaded once.",
+        ]
+        apart = [str(row[0]).partition(" ")[0] for row in table if row[3] != 1]
+        if apart:
+            remarks.append(
+                f"**{', '.join(apart)}**: several kernels are left, though all that is computed "
+                "has elements at the same places. One kernel would move fewer bytes."
+            )
+        print_observations(remarks)
     compiler.say_what_is_left_out()
 
 

@@ -121,25 +121,41 @@ def placed(kernels: Sequence[Kernel], arrows: Mapping[tuple[int, int], int]) -> 
     return boxes
 
 
-def draw_kernels(axes: Any, kernels: Sequence[Kernel], title: str) -> None:
-    """Boxes, and between them lines as wide as the bytes that pass through memory."""
+def _in_the_way(box: Box, start: Box, end: Box) -> bool:
+    """Whether a straight line between two others crosses a box."""
+    share = (box.row - start.row) / (end.row - start.row)
+    return abs(start.x + share * (end.x - start.x) - box.x) < WIDTH / 2 + 0.05
+
+
+def draw_kernels(axes: Any, kernels: Sequence[Kernel], title: str) -> float:
+    """Boxes, and between them lines as wide as the bytes that pass through memory.
+
+    Returns where the lowest box ends; the first begins at 0.
+    """
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+    from matplotlib.path import Path as Line
 
     arrows = edges(kernels)
     boxes = placed(kernels, arrows)
     most = max(arrows.values(), default=1)
     for (a, b), size in arrows.items():
         start, end = boxes[a], boxes[b]
-        skips = end.row - start.row > 1
-        bend = 0.25 if skips and abs(start.x - end.x) < 0.5 else 0.0
+        points = [(start.x, start.top - start.height), (end.x, end.top)]
+        codes = [Line.MOVETO, Line.LINETO]
+        between = [box for box in boxes if start.row < box.row < end.row]
+        if any(_in_the_way(box, start, end) for box in between):
+            side = max(box.x for box in (*between, start, end)) + WIDTH
+            first = start.x + WIDTH / 2, start.top - start.height + LINE / 2
+            last = end.x + WIDTH / 2, end.top - LINE / 2
+            points = [first, (side, first[1]), (side, last[1]), last]
+            codes = [Line.MOVETO, *3 * [Line.CURVE4]]
         axes.add_patch(
             FancyArrowPatch(
-                (start.x, start.top - start.height),
-                (end.x, end.top),
-                connectionstyle=f"arc3,rad={bend}",
+                path=Line(points, codes),
                 arrowstyle="-|>,head_length=3,head_width=1.5",
                 linewidth=0.6 + 3.4 * size / most,
                 color="#555555",
+                fill=False,
                 alpha=0.45,
                 zorder=1,
             )
@@ -165,7 +181,7 @@ def draw_kernels(axes: Any, kernels: Sequence[Kernel], title: str) -> None:
                 ha="center",
                 va="center",
                 color="white",
-                size=5.5 if numbers else 6.5,
+                size=5.5 if numbers else 6,
                 weight="normal" if numbers else "bold",
                 zorder=3,
             )
@@ -173,9 +189,10 @@ def draw_kernels(axes: Any, kernels: Sequence[Kernel], title: str) -> None:
             *(box.x - WIDTH / 2, box.top + 0.02, number), size=5.5, color="black", va="bottom"
         )
     left, right = (f(box.x for box in boxes) for f in (min, max))
-    axes.set(xlim=(left - 0.7, right + 0.7), ylim=(min(b.top - b.height for b in boxes) - 0.2, 0.5))
+    axes.set(xlim=(left - 0.7, right + 1.1))
     axes.set_title(title, fontsize=10)
     axes.axis("off")
+    return min(box.top - box.height for box in boxes)
 
 
 def plot_graph(lab: ModuleType, png: Path) -> None:
@@ -183,15 +200,16 @@ def plot_graph(lab: ModuleType, png: Path) -> None:
     plt = pyplot()
     (layer, *_) = layers.LAYERS
     found = variants(lab, layer, SHOWN)
-    figure, both = plt.subplots(1, 2, figsize=(13, 17), layout="constrained", width_ratios=(1.6, 1))
+    figure, both = plt.subplots(
+        1, 2, figsize=(13, 15), layout="constrained", width_ratios=(1.5, 1), sharey=True
+    )
+    bottom = 0.0
     for axes, name in zip(both, SHOWN, strict=True):
         kernels = found[name]
-        draw_kernels(
-            axes,
-            kernels,
-            f"{name}: {len(kernels)} kernels, {fmt_bytes(layers.moved(kernels))}",
-        )
-    legend_of_kinds(both[1], list(INK), "lower right")
+        title = f"{name}: {len(kernels)} kernels, {fmt_bytes(layers.moved(kernels))}"
+        bottom = min(bottom, draw_kernels(axes, kernels, title))
+    both[0].set(ylim=(bottom - 0.2, 0.4))
+    legend_of_kinds(both[1], _kinds({name: found[name] for name in SHOWN}), "lower right")
     figure.suptitle(
         f"A layer of Llama-3.1-8B, {layer}. Boxes are kernels, with what each loads → stores;\n"
         "lines are values that pass through memory, as wide as their bytes"
@@ -205,7 +223,10 @@ def plot_graph(lab: ModuleType, png: Path) -> None:
 
 
 def plot_roofline(lab: ModuleType, png: Path) -> None:
-    """Operations a byte and operations a second of each kernel, not fused (rings) and fused."""
+    """Operations a byte and a second of each kernel, not fused (rings) and fused.
+
+    With its launch: a kernel below the roof waits for that longer than it works.
+    """
     plt = pyplot()
     figure, both = plt.subplots(1, 2, figsize=(13, 5.5), layout="constrained", sharey=True)
     for axes, layer in zip(both, layers.LAYERS, strict=True):
@@ -223,8 +244,9 @@ def plot_roofline(lab: ModuleType, png: Path) -> None:
                 flops, moved = sum(kernel.flops), kernel.reads + kernel.writes
                 if not flops:
                     continue  # a write to the cache
-                x, y = flops / moved, flops / kernel_time(kernel)
-                size = 12 + 4e4 * np.sqrt(kernel_time(kernel)) / 30
+                time = kernel_time(kernel) + H100.launch
+                x, y = flops / moved, flops / time
+                size = 10 + 5e5 * time
                 axes.scatter(
                     *(x, y, size),
                     facecolors=INK[kernel.kind] if fused else "none",
@@ -233,19 +255,24 @@ def plot_roofline(lab: ModuleType, png: Path) -> None:
                     zorder=3,
                 )
                 place = float(np.log10(x)), float(np.log10(y))
-                if fused and all(abs(place[0] - a) + abs(place[1] - b) > 0.35 for a, b in named):
+                if fused and all(abs(place[0] - a) + abs(place[1] - b) > 0.6 for a, b in named):
                     named.append(place)
                     axes.annotate(
-                        *(_short(kernel), (x, y)), xytext=(7, -10), size=7,
-                        textcoords="offset points", zorder=4,
+                        *(_short(kernel), (x, y)), xytext=(8, -12), size=7, zorder=4,
+                        textcoords="offset points", ha="right" if x > 100 else "left",
                     )  # fmt: skip
         axes.set(xscale="log", yscale="log", title=f"Llama-3.1-8B, {layer}")
-        axes.set(xlabel="operations a byte (areas: time)", ylim=(3e10, 2e15))
+        axes.set(xlabel="operations a byte (areas: time)", ylim=(1e5, 4e15))
         axes.grid(alpha=0.25)
-        legend_of_kinds(axes, list(INK), "lower right")
-    both[0].set_ylabel(f"operations a second, {H100.name} (a model, not measured)")
+        legend_of_kinds(axes, _kinds({name: found[name] for name in SHOWN}), "lower right")
+    both[0].set_ylabel(f"operations a second, launch included; {H100.name}, a model")
     figure.suptitle("Rings: decomposed, a kernel for each operation. Filled: fused, FlashAttention")
     finish(plt, figure, png)
+
+
+def _kinds(found: Mapping[str, Sequence[Kernel]]) -> list[str]:
+    """The kinds of these kernels."""
+    return sorted({kernel.kind for kernels in found.values() for kernel in kernels})
 
 
 def _short(kernel: Kernel) -> str:
@@ -264,9 +291,7 @@ def plot_bytes(lab: ModuleType, png: Path) -> None:
     plt = pyplot()
     figure, both = plt.subplots(2, 1, figsize=(12, 6.5), layout="constrained")
     for axes, layer in zip(both, layers.LAYERS, strict=True):
-        found = variants(lab, layer, ())
-        if not found:
-            raise NotImplementedError("graph_fusion 6: no variant can be made")
+        found = variants(lab, layer, ("eager",))
         names = list(found)[::-1]
         most = max(layers.moved(kernels) for kernels in found.values())
         for y, name in enumerate(names):
@@ -274,7 +299,7 @@ def plot_bytes(lab: ModuleType, png: Path) -> None:
             for kernel in found[name]:
                 size = kernel.reads + kernel.writes
                 axes.barh(y, size, left=start, color=INK[kernel.kind], edgecolor="white", lw=0.7)
-                if size > 0.05 * most:
+                if size > 0.09 * most:
                     axes.text(
                         *(start + size / 2, y, _short(kernel).replace(" ", "\n", 1)),
                         ha="center", va="center", color="white", size=6,
@@ -282,8 +307,7 @@ def plot_bytes(lab: ModuleType, png: Path) -> None:
                 start += size
             axes.text(start, y, f" {fmt_bytes(start)}, {len(found[name])} kernels", va="center")
         axes.set_yticks(range(len(names)), names)
-        axes.set(xlim=(0, 1.17 * most), title=f"Bytes by kernel, Llama-3.1-8B, {layer}")
+        axes.set(xlim=(0, 1.3 * most), title=f"Bytes by kernel, Llama-3.1-8B, {layer}")
         axes.xaxis.set_major_formatter(lambda size, _: fmt_bytes(size))
-        kinds = {kernel.kind for kernels in found.values() for kernel in kernels}
-        legend_of_kinds(axes, sorted(kinds), "lower right")
+        legend_of_kinds(axes, _kinds(found), "lower right")
     finish(plt, figure, png)
