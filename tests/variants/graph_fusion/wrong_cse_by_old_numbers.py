@@ -1,0 +1,27 @@
+"""Looks operands up by their numbers in the old graph: users of two equal nodes are not recognised
+as equal.
+
+breaks: 2
+"""
+
+from graph_ir import Builder, Graph, Node, rewrite
+
+
+def cse(g: Graph) -> Graph:
+    seen: dict[object, int] = {}
+
+    def first_of_its_kind(build: Builder, node: Node, inputs: list[int]) -> int:
+        if not node.spec.pure or node.id in g.mutated or node.op == "input":
+            return build.copy(node, inputs)
+        # A view shows memory as it is when somebody reads it: only those who read have a version.
+        versions = [g.version(i, node.id) if node.computes else 0 for i in node.inputs]
+        operands = list(zip(node.inputs, versions, strict=True))
+        if node.op in ("add", "mul"):
+            operands.sort()
+        # repr tells 0.0 from −0.0, and 1 from 1.0 and True; == does not.
+        key = (node.op, tuple(operands), repr(node.attrs))
+        if key not in seen:
+            seen[key] = build.copy(node, inputs)
+        return seen[key]
+
+    return rewrite(g, first_of_its_kind)

@@ -1,0 +1,27 @@
+"""Writes once where the same rows are written again, even if others were written between.
+
+breaks: 2
+"""
+
+from graph_ir import Builder, Graph, Node, rewrite
+
+
+def cse(g: Graph) -> Graph:
+    seen: dict[object, int] = {}
+
+    def first_of_its_kind(build: Builder, node: Node, inputs: list[int]) -> int:
+        if node.spec.random or node.id in g.mutated or node.op == "input":
+            return build.copy(node, inputs)
+        # A view shows memory as it is when somebody reads it: only those who read have a version.
+        reads = node.computes and node.spec.pure  # wrong: and what writes
+        versions = [g.version(i, node.id) if reads else 0 for i in node.inputs]
+        operands = list(zip(inputs, versions, strict=True))
+        if node.op in ("add", "mul"):
+            operands.sort()
+        # repr tells 0.0 from −0.0, and 1 from 1.0 and True; == does not.
+        key = (node.op, tuple(operands), repr(node.attrs))
+        if key not in seen:
+            seen[key] = build.copy(node, inputs)
+        return seen[key]
+
+    return rewrite(g, first_of_its_kind)

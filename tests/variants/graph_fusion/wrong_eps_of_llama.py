@@ -1,0 +1,27 @@
+"""Writes 1e-5 for ε, whatever the norm's attribute says.
+
+breaks: 1
+"""
+
+from graph_ir import Builder, Graph, Node, rewrite
+from graph_ir.sizes import numel
+
+
+def decompose(g: Graph) -> Graph:
+    def written_out(build: Builder, node: Node, inputs: list[int]) -> int:
+        x = inputs[0] if inputs else -1
+        if node.op == "rms_norm":
+            total = build.add("sum", [build.add("mul", [x, x])])
+            mean = build.add("div", [total, build.scalar(numel(node.shape[-1:]))])
+            shifted = build.add("add", [mean, build.scalar(1e-5)])
+            scaled = build.add("mul", [x, build.add("rsqrt", [shifted])])
+            return build.add("mul", [scaled, inputs[1]])
+        if node.op == "softmax":
+            weights = build.add("exp", [build.add("sub", [x, build.add("max", [x])])])
+            return build.add("div", [weights, build.add("sum", [weights])])
+        if node.op == "silu":
+            powers = build.add("exp", [build.add("neg", [x])])
+            return build.add("div", [x, build.add("add", [powers, build.scalar(1)])])
+        return build.copy(node, inputs)
+
+    return rewrite(g, written_out)
