@@ -71,7 +71,7 @@ class RankComm:
         """Some of these ranks, in this order; see `spmd.Communicator`.
 
         It returns when all ranks of the whole have called it, also for a group of a group: so it
-        is where real ranks make process groups.
+        is where real ranks make process groups. For one rank they make none.
         """
         chosen = []
         for rank in ranks:
@@ -83,9 +83,10 @@ class RankComm:
             chosen.append(self._members[number])
         if not chosen or len(set(chosen)) < len(chosen):
             raise ValueError(f"ranks are {list(ranks)}; a group has one rank or more, each once")
-        frames = frames_of_stack(sys._getframe(1), self._folder)
-        ranks = tuple(chosen)
-        self._talk(Collective("group", self._whole, np.empty(0), "", "group", frames, ranks))
+        if len(chosen) > 1:
+            frames = frames_of_stack(sys._getframe(1), self._folder)
+            ranks = tuple(chosen)
+            self._talk(Collective("group", self._whole, np.empty(0), "", "group", frames, ranks))
         return RankComm(self._talk, chosen, self._rank, self._folder, self._whole)
 
     def _collective(self, op: str, arrays: Sequence[Array], algo: str, label: str) -> list[Array]:
