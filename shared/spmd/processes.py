@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import sys
 import tempfile
@@ -102,7 +103,7 @@ def run(
             while not context.join(grace_period=_GRACE):
                 pass
         except ProcessException as error:
-            _blame(files, n, context, error)
+            _blame(files, n, context, error, timeout)
         finally:
             for process in context.processes:
                 if process.is_alive():  # as after Ctrl-C
@@ -145,12 +146,18 @@ class _Report:
     Attributes:
         when: seconds of the machine's clock.
         follows: it failed in a collective, likely since another rank had ended.
+        late: it has waited for another rank for too long, in the backend's words.
+        where: the method of its communicator that failed; "" if that was none.
+        notes: what was added to the exception, in lines.
         summary: the exception in one line.
         details: its traceback.
     """
 
     when: float
     follows: bool
+    late: bool
+    where: str
+    notes: tuple[str, ...]
     summary: str
     details: str
 
@@ -194,7 +201,10 @@ def _rank(rank: int, n: int, files: _Files, backend: str, timeout: float) -> Non
         summary = "".join(traceback.format_exception_only(error)).strip()
         follows = isinstance(error, BackendError)
         details = "".join(traceback.format_exception(type(error), error, _inner(error)))
-        report = _Report(time.monotonic(), follows, summary, details)
+        notes = tuple(getattr(error, "__notes__", ()))
+        late = follows and re.search("timed out|timeout", str(error), re.IGNORECASE) is not None
+        now = time.monotonic()
+        report = _Report(now, follows, late, _method(error), notes, summary, details)
         files.report(rank).write_bytes(pickle.dumps(report))
         sys.exit(1)
 
@@ -205,6 +215,14 @@ def _inner(error: BaseException) -> TracebackType | None:
     while frames and frames.tb_next and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next
     return frames
+
+
+def _method(error: BaseException) -> str:
+    """The method of a `TorchComm` that an exception comes out of; "" if that is none."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(frame.f_locals.get("self"), TorchComm):
+            return frame.f_code.co_name
+    return ""
 
 
 def _call(
@@ -238,7 +256,9 @@ def _call(
     return result
 
 
-def _blame(files: _Files, n: int, context: ProcessContext, error: ProcessException) -> NoReturn:
+def _blame(
+    files: _Files, n: int, context: ProcessContext, error: ProcessException, timeout: float
+) -> NoReturn:
     """Raises the `RankError` of the rank that failed first, not of one that lost its peer then."""
     reports: dict[int, _Report] = {
         rank: pickle.loads(files.report(rank).read_bytes())
@@ -251,6 +271,16 @@ def _blame(files: _Files, n: int, context: ProcessContext, error: ProcessExcepti
         for rank, process in enumerate(context.processes)
         if rank not in reports and process.exitcode not in (0, -signal.SIGTERM)  # ended from here
     ]
+    busy = [rank for rank in range(n) if rank not in reports and rank not in died]
+    waiting = [rank for rank, report in reports.items() if report.late]
+    if busy and waiting and not own and not died:
+        report = reports[waiting[0]]
+        words = (
+            f"rank {busy[0]} of {n} did not come to {report.where or 'the others'}, where rank "
+            f"{waiting[0]} has waited for it for {timeout:g} s"
+        )
+        text = "\n".join((words, *report.notes))
+        raise RankError(busy[0], f"{text}\n\n{report.details}") from None
     if own or not died:
         rank, report = min((own or reports).items(), key=lambda item: item[1].when)
         raise RankError(

@@ -125,6 +125,17 @@ def dies(comm, rank):
     comm.all_reduce([np.ones(2)])
 
 
+def stays_away(comm, rank):
+    """One rank is busy for an hour while the others wait for it."""
+    if comm.ranks == (rank,):
+        time.sleep(3600)
+    try:
+        comm.all_reduce([np.ones(2)])
+    except Exception as error:
+        error.add_note("(in the third layer)")
+        raise
+
+
 def computes_on(comm, rank):
     """One rank raises while the others are busy for an hour."""
     if comm.ranks == (rank,):

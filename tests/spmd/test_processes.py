@@ -43,6 +43,19 @@ def test_a_rank_that_fails_is_named_and_the_others_are_ended(program, args, rank
     assert "processes.py" not in str(caught.value)
 
 
+def test_a_rank_that_does_not_come_is_named():
+    """Not the ones that wait for it, whose backend has nothing but its own words for that."""
+    with pytest.raises(RankError) as caught:
+        run(programs.stays_away, 2, 1, backend="gloo", timeout=8)
+    words, _, details = str(caught.value).partition("\n\n")
+    assert words == (
+        "rank 1 of 2 did not come to all_reduce, where rank 0 has waited for it for 8 s\n"
+        "(in the third layer)"
+    )
+    assert "programs.py" in details
+    assert caught.value.rank == 1
+
+
 @pytest.mark.parametrize(
     ("program", "n", "message"),
     [

@@ -120,6 +120,47 @@ class TestOnProcesses:
         ) in result.stderr
         assert "Traceback" not in result.stderr + result.stdout
 
+    def test_a_rank_returns_early(self, tmp_path):
+        """Shown is the line of the one that is left in a collective, and what was called."""
+        text = (
+            "_whole = tp_forward_sp\n\n\n"
+            "def tp_forward_sp(dev_params, cfg, tokens, comm):\n"
+            "    if comm.ranks == (0,):\n"
+            "        return np.zeros((*tokens.shape, cfg.vocab))\n"
+            "    return _whole(dev_params, cfg, tokens, comm)\n"
+        )
+        result = start(SCRIPT, "--ranks", 2, "--file", changed(tmp_path, text))
+        assert result.returncode == 1
+        assert "Error: rank 1 of 2 failed: ValueError: rank 0 has come to its end" in result.stderr
+        assert "(tp_forward_sp was called)" in result.stderr
+        assert re.search(r"shard_lab\.py:\d+, in tp_forward_sp: ", result.stderr)
+        assert "Traceback" not in result.stderr + result.stdout
+
+    def test_a_rank_does_not_come(self, tmp_path):
+        text = (
+            "_whole = tp_generate\n\n\n"
+            "def tp_generate(dev_params, cfg, prompt, steps, comm):\n"
+            "    while comm.ranks == (1,):\n"
+            "        pass\n"
+            "    return _whole(dev_params, cfg, prompt, steps, comm)\n"
+        )
+        driver = tmp_path / "driver.py"
+        driver.write_text(
+            "import sys\n\n"
+            f"sys.path.insert(0, {str(SCRIPT.parent)!r})\n"
+            "import on_ranks\n\n"
+            "if __name__ == '__main__':\n"
+            "    on_ranks.PATIENCE = 8.0\n"
+            "    on_ranks.main()\n"
+        )
+        result = start(driver, "--ranks", 2, "--file", changed(tmp_path, text))
+        assert result.returncode == 1
+        words = "Error: rank 1 of 2 did not come to all_reduce, where rank 0 has waited for it for"
+        assert words in result.stderr
+        assert "(tp_generate was called)" in result.stderr
+        assert re.search(r"shard_lab\.py:\d+, in tp_forward: ", result.stderr)
+        assert "gloo/" not in result.stderr
+
     def test_wrong_results_and_stubs(self, tmp_path):
         """What is right in a simulation and wrong on ranks; and the rest is shown all the same."""
         text = (
@@ -181,6 +222,11 @@ class TestBeforeRanksAreStarted:
         assert result.exit_code == 1
         assert "loading the file failed: " in result.output
         assert "SyntaxError" in result.output
+
+    def test_the_default_file_is_named(self):
+        output = " ".join(invoke("--help").output.split())
+        assert "[default: solutions/tensor_parallel]" in output
+        assert "the solution," not in output
 
     def test_no_file(self, tmp_path):
         result = invoke("--file", tmp_path)
