@@ -151,7 +151,7 @@ def _saved(
     cells: list[object] = [f"{name} {' '.join(str(tuple(shape)) for shape in shapes.values())}"]
     totals = []
     try:
-        graph = compiler.lab.decompose(trace(program, shapes))
+        graph = compiler.apply("decompose", trace(program, shapes))
         known = values(graph, inputs)
         for enable in (False, True):
             kernels = compiler.lab.fuse(graph, enable=enable)
@@ -159,7 +159,7 @@ def _saved(
             totals.append(sum(launch.loaded + launch.stored for launch in launches))
             cells += [len(kernels), beside(totals[-1], layers.moved(kernels))]
     except NotImplementedError as stub:
-        compiler.left_out[str(stub)] = None
+        compiler.say(stub)
         return []
     except KernelError as error:
         print(f"✗ {name}: {error}")

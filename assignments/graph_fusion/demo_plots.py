@@ -53,7 +53,7 @@ def variants(lab: ModuleType, layer: str, needed: Sequence[str]) -> dict[str, li
     compiler = layers.Compiler(lab)
     found = compiler.variants(make(), bind)
     if any(name not in found for name in needed):
-        raise NotImplementedError("; ".join(compiler.left_out))
+        raise NotImplementedError(next(iter(compiler.left_out)))
     return found
 
 
