@@ -117,7 +117,7 @@ def run_test(
         _run(case, method)
         if not student.calls:
             return _grader_error(blank, "the test passed without calling any student code", trace=0)
-        points = _points(method, blank.max_points)
+        points = _points(method, blank.max_points, unset=blank.max_points)
         passed = points == clamp(blank.max_points, blank.max_points)
         verdict, message = (Verdict.PASSED, "") if passed else (Verdict.FAILED, "partial credit")
     except StudentProblem as problem:
@@ -128,7 +128,9 @@ def run_test(
         return _grader_error(blank, f"the test skipped itself: {skipped}", trace=0)
     except case.failureException as failure:
         where = f"\n  in {student.last}" if student.last else ""
-        verdict, points, message = Verdict.FAILED, 0.0, f"{failure}{where}"
+        # What a test has set before it failed it still gives, and the failure says what is missing.
+        points = _points(method, blank.max_points, unset=0.0)
+        verdict, message = Verdict.FAILED, f"{failure}{where}"
     except SimulatorFault as fault:
         return _grader_error(blank, str(fault))
     except Exception:
@@ -176,11 +178,11 @@ def _decoration(method: Any, name: str) -> Any:
     return None
 
 
-def _points(method: Any, most: float) -> float:
-    """All of them, unless the test has set a score (`@partial_credit`): then its share of them."""
+def _points(method: Any, most: float, unset: float) -> float:
+    """`unset`, unless the test has set a score (`@partial_credit`): then its share of them."""
     score, weight = _decoration(method, "__score__"), _decoration(method, "__weight__")
     if score is None:
-        return clamp(most, most)
+        return clamp(unset, most)
     if not isinstance(weight, int | float) or weight <= 0:
         raise ValueError(f"@partial_credit({weight!r}) has no positive weight")
     return clamp(float(score) / weight * most, most)

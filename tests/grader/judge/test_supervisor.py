@@ -156,6 +156,12 @@ def test_partial_credit_is_clamped(grade, score, points):
     assert result.verdict is (Verdict.PASSED if points == 2 else Verdict.FAILED)
 
 
+def test_a_test_that_fails_says_why_and_keeps_the_score_it_has_set(grade):
+    result = grade("def score(): return 3", only=("2",)).tests[2]
+    assert (result.verdict, result.points) == (Verdict.FAILED, 1.5)
+    assert "one of the fours is missing" in result.message
+
+
 def test_a_score_that_is_no_number_gives_nothing(grade):
     result = grade("def score(): return float('nan')", only=("2",)).tests[2]
     assert (result.verdict, result.points) == (Verdict.GRADER_ERROR, 0)
