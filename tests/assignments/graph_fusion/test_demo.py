@@ -9,6 +9,8 @@ from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
+from graph_ir.ops import causal_mask
+from graph_ir.trace import bernoulli, exp, kv_write, rms_norm, softmax
 
 HOUSE = Path(__file__).resolve().parents[3]
 SOLUTION = HOUSE / "solutions/graph_fusion"
@@ -262,3 +264,109 @@ def test_the_default_is_the_solution_where_there_is_one(tmp_path, monkeypatch):
     assert demo.default_submission() == SOLUTION
     monkeypatch.setattr(demo, "HOUSE", tmp_path)
     assert demo.default_submission() == tmp_path / "starter" / "graph_fusion"
+
+
+class TestHandout:
+    """What the handout prints is what its programs, and the demo, print."""
+
+    README = (HOUSE / "assignments/graph_fusion/README.md").read_text(encoding="utf-8")
+    BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+    def test_tables_are_those_of_the_demo(self, printed):
+        output, _ = printed
+        tables = [text for _, text in self.BLOCKS if text.startswith("|")]
+        assert len(tables) == 2
+        for text in tables:
+            assert text in output
+
+    def test_the_first_graph(self, capsys):
+        place = next(
+            i for i, (_, text) in enumerate(self.BLOCKS) if "def step(p, x, cache)" in text
+        )
+        names: dict[str, object] = {}
+        exec(self.BLOCKS[place][1], names)
+        assert capsys.readouterr().out == self.BLOCKS[place + 1][1]
+        g = names["g"]
+        assert (g.root(4), g.root(5), g[8].op, g[8].inputs) == (1, 1, "mul", (6, 7))
+
+    def test_a_pass(self):
+        (text,) = (text for _, text in self.BLOCKS if "def doubled(g)" in text)
+        names: dict[str, object] = {}
+        exec(text, names)
+        graph = layers.trace(lambda p, x: exp(x * 2), {"x": (4, 6)})
+        after = names["doubled"](graph)
+        assert [str(node).partition(" :")[0] for node in after][1:] == [
+            *("%1 = add(%0, %0)", "%2 = exp(%1)"),
+        ]
+
+    def test_programs_of_the_passes(self):
+        """Listings are parts of graphs that are printed here."""
+        lab = demo.load(SOLUTION / "graph_lab.py")
+
+        def alike(p, x, y):
+            return x * y + y * x, -x, bernoulli(x, 0.5) + bernoulli(x, 0.5)
+
+        def products(p, x):
+            h = rms_norm(x, p["w"])
+            return h @ p["wq"], h @ p["wk"]
+
+        def attend(p, q, k, v):
+            mask = q.constant(causal_mask(3, 5), "mask")
+            return softmax(q @ k.permute(0, 2, 1) / 4.0 + mask) @ v
+
+        def reads(p, cache, new):
+            before = cache.sum()
+            return before + kv_write(cache, new, 0).sum(), cache.sum()
+
+        trace = layers.trace
+        norm = lab.decompose(
+            trace(lambda p, x, w: rms_norm(x, w), {"x": (2, 4), "w": (4,)}),
+        )
+        weights = {"w": (4,), "wq": (4, 4), "wk": (4, 2)}
+        folded = lab.fold_norm_weight(lab.decompose(trace(products, {"x": (2, 4)}, weights)))[0]
+        shapes = {"q": (2, 3, 16), "k": (2, 5, 16), "v": (2, 5, 16)}
+        attention = trace(attend, shapes)
+        written = trace(reads, {"cache": (4, 2), "new": (1, 2)})
+        known = {str(node) for g in (norm, folded, attention, written) for node in g}
+        twice = trace(alike, {"x": (2, 4), "y": (2, 4)})
+        known |= {str(node) for g in (twice, lab.cse(twice)) for node in g}
+        listed = [
+            line
+            for language, text in self.BLOCKS
+            if not language and "cache" not in text
+            for line in re.split(r"\n| {3,}", text)
+            if line.startswith("%")
+        ]
+        assert len(listed) > 35
+        assert [line for line in listed if line not in known] == []
+
+    def test_kernels(self):
+        """Every kernel that is printed is one that `fuse` makes of the program beside it."""
+        lab = demo.load(SOLUTION / "graph_lab.py")
+
+        def three(p, x, k, cache, new):
+            heads = k.reshape(2, 1, 5, 4).expand(2, 3, 5, 4).reshape(6, 5, 4)
+            return x * p["b"] + x, exp(heads), kv_write(cache, new, 7)
+
+        def residual(p, x, a):
+            h = x + a @ p["wo"]
+            return h, rms_norm(h, p["w"])
+
+        trace = layers.trace
+        norm = trace(lambda p, x, w: rms_norm(x, w), {"x": (2, 4), "w": (4,)})
+        shapes = {"x": (6, 4), "k": (2, 5, 4), "cache": (16, 4), "new": (1, 4)}
+        programs = [
+            norm,
+            trace(three, shapes, {"b": (4,)}),
+            trace(residual, {"x": (16, 128), "a": (16, 128)}, {"wo": (128, 128), "w": (128,)}),
+            trace(lambda p, x: softmax(x * 2), {"x": (4, 6)}),
+        ]
+        made = {str(kernel) for g in programs for kernel in lab.fuse(lab.decompose(g))}
+        apart = lab.fuse(lab.decompose(norm), enable=False)
+        made |= {str(kernel) for kernel in apart}
+        shown = re.findall(
+            r"(?:pointwise|rowwise|matmul|opaque): [^(\n|]+ \([^)\n]+\)", self.README
+        )
+        assert len(shown) == 7 + 1 + 3 + 2 + 1
+        assert set(shown) <= made
+        assert f"\n{layers.moved(apart)} B. " in self.README
