@@ -31,7 +31,8 @@ real ranks. The same file runs there:
     tp_forward([mine], cfg, tokens, comm)                                        # one of four
 
 `comm` (`spmd.Communicator`) offers all_reduce, all_gather and reduce_scatter of **1-D** arrays, and
-`comm.group(ranks)`, a communicator of some of the ranks. Nothing else is shared.
+`comm.group(ranks)`, a communicator of some of the ranks, which all of them make, members or not.
+Nothing else is shared.
 
 Notation, the same in code, comments and handout:
 

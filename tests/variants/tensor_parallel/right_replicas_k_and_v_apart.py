@@ -1,5 +1,5 @@
 """Sums gradients of wk and wv over a KV head's holders in an all-reduce each, layer by layer;
-other ranks do not ask for the group.
+ranks outside of a group make it and go on.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,11 @@ def sum_over_replicas(comm: Communicator, cfg: Config, grads: Sequence[Params]) 
             for r, g in zip(comm.ranks, summed, strict=True)
             if r in holders
         ]
-        if len(holders) == 1 or not mine:
+        if len(holders) == 1:
             continue
         group = comm.group(holders)
+        if not mine:
+            continue
         for index in range(cfg.n_layers):
             for name in ("wk", "wv"):
                 parts = [g["layers"][index][name][:, c : c + cfg.d_head] for g, c in mine]
