@@ -31,9 +31,11 @@ def all_gather(comm: Communicator, shards: Sequence[np.ndarray], axis: int) -> l
     parts = {me: mine}
     for sender in range(comm.n):
         for receiver in range(comm.n):
-            if sender == receiver or me not in (sender, receiver):
+            if sender == receiver:
                 continue
             pair = comm.group((sender, receiver))
+            if not pair.ranks:
+                continue
             heard = whisper(pair, words if me == sender else None, len(words))
             if me == receiver:
                 parts[sender] = heard.view(mine.dtype).reshape(mine.shape)
