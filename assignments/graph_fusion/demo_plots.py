@@ -234,9 +234,7 @@ def plot_roofline(lab: ModuleType, png: Path) -> None:
         intensities = np.logspace(-1.5, 4, 200)
         for peak, words in ((H100.matmul, "products"), (H100.other, "other operations")):
             axes.plot(intensities, np.minimum(peak, H100.bw * intensities), color="black", lw=0.8)
-            axes.text(
-                *(9e3, peak * 1.08, f"{words}: {peak / 1e12:.0f} TFLOP/s"), ha="right", size=8
-            )
+            axes.text(*(9e3, peak * 1.5, f"{words}: {peak / 1e12:.0f} TFLOP/s"), ha="right", size=8)
         named: list[tuple[float, float]] = []
         for name in SHOWN:
             fused = name == SHOWN[-1]
@@ -257,12 +255,17 @@ def plot_roofline(lab: ModuleType, png: Path) -> None:
                 place = float(np.log10(x)), float(np.log10(y))
                 if fused and all(abs(place[0] - a) + abs(place[1] - b) > 0.6 for a, b in named):
                     named.append(place)
+                    left = x > 100  # else the words would leave the plot
                     axes.annotate(
-                        *(_short(kernel), (x, y)), xytext=(8, -12), size=7, zorder=4,
-                        textcoords="offset points", ha="right" if x > 100 else "left",
-                    )  # fmt: skip
+                        *(_short(kernel), (x, y)),
+                        xytext=(-10, 14) if left else (8, -12),
+                        textcoords="offset points",
+                        ha="right" if left else "left",
+                        size=7,
+                        zorder=4,
+                    )
         axes.set(xscale="log", yscale="log", title=f"Llama-3.1-8B, {layer}")
-        axes.set(xlabel="operations a byte (areas: time)", ylim=(1e5, 4e15))
+        axes.set(xlabel="operations a byte (areas: time)", ylim=(1e5, 2e16))
         axes.grid(alpha=0.25)
         legend_of_kinds(axes, _kinds({name: found[name] for name in SHOWN}), "lower right")
     both[0].set_ylabel(f"operations a second, launch included; {H100.name}, a model")
