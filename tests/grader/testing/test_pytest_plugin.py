@@ -197,3 +197,5 @@ def test_a_rank_without_end_is_stopped_and_says_where_it_was(house):
         text,
     ), text
     assert "running.py" not in text
+    assert "Stack of" not in text  # of the threads of the other ranks, in files of the grader
+    assert "local_ranks.py" not in text
