@@ -48,7 +48,7 @@ class Slice:
 def slice_for(files: Mapping[str, str], words: Collection[str]) -> Slice:
     """The part of a program that can be reached from some names.
 
-    Statements that define nothing, and imports, stay.
+    Statements that define nothing, and imports, stay, and what is called while a file is imported.
 
     Args:
         files: name → text.
@@ -62,6 +62,7 @@ def slice_for(files: Mapping[str, str], words: Collection[str]) -> Slice:
     names = set(words)
     for tree in trees.values():
         for stmt in tree.body:
+            names |= _called_when_imported(stmt)
             if bound := bound_names(stmt):
                 waiting.append((bound, stmt))
             else:
@@ -156,6 +157,14 @@ def _imported(stmt: ast.stmt) -> frozenset[str]:
     return frozenset((alias.asname or alias.name).partition(".")[0] for alias in aliases)
 
 
+def _called_when_imported(stmt: ast.stmt) -> set[str]:
+    """The names in what a statement evaluates where it stands, if it calls something there."""
+    nodes = list(_when_imported(stmt))
+    if getattr(stmt, "decorator_list", []) or any(isinstance(node, ast.Call) for node in nodes):
+        return set().union(*map(_name_of, nodes))
+    return set()
+
+
 def _when_imported(stmt: ast.AST) -> Iterator[ast.AST]:
     """The nodes that are evaluated where a statement stands, not when it is called."""
     yield stmt
@@ -169,17 +178,20 @@ def _when_imported(stmt: ast.AST) -> Iterator[ast.AST]:
 
 def _mentioned(node: ast.AST) -> set[str]:
     """The identifiers in a piece of code, those after a dot and those in quotes included."""
-    found = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            found.add(part.id)
-        elif isinstance(part, ast.Attribute):
-            found.add(part.attr)
-        elif isinstance(part, ast.ImportFrom):
-            found |= {alias.name for alias in part.names}
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found |= {part.value} if part.value.isidentifier() else set()
-    return found
+    return set().union(*map(_name_of, ast.walk(node)))
+
+
+def _name_of(node: ast.AST) -> set[str]:
+    """The identifiers of one node."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.Attribute):
+        return {node.attr}
+    if isinstance(node, ast.ImportFrom):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+        return {node.value}
+    return set()
 
 
 def _words_in_strings(node: ast.AST) -> set[str]:

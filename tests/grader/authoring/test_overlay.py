@@ -2,7 +2,6 @@ from pathlib import Path
 
 import pytest
 
-from grader import house, manifest
 from grader.authoring import overlay as overlays
 from grader.authoring.markers import AuthoringError
 from grader.authoring.overlay import Variant
@@ -157,13 +156,3 @@ def test_files_that_import_a_changed_one_are_affected() -> None:
     }
     assert overlays.affected("a.py", files) == {"a.py", "b.py", "c.py"}
     assert overlays.affected("c.py", files) == {"c.py"}
-
-
-@pytest.mark.parametrize("name", house.names())
-def test_every_variant_of_the_project_makes_a_whole_file(name: str) -> None:
-    assignment = manifest.load(name)
-    found = overlays.variants(assignment)
-    assert {variant.right for variant in found} == {True, False}
-    for variant in found:
-        for file, text in overlays.apply(assignment, variant)[1].items():
-            compile(text, f"{variant.name}/{file}", "exec")

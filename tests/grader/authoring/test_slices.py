@@ -97,6 +97,24 @@ class TestSlices:
         assert "TABLE.append(3)" in text
         assert "FIRST" not in text
 
+    @pytest.mark.parametrize(
+        "more",
+        [
+            "ALL = [slow(x) for x in range(3)]",
+            "class Other(type(slow(1))):\n    pass",
+            "@slow\ndef other():\n    pass",
+            "def other(x=slow(1)):\n    pass",
+        ],
+    )
+    def test_what_is_called_while_a_file_is_imported_stays(self, more):
+        """Were it wrong, no test would get as far as to call anything."""
+        files = {**PROGRAM, "lab.py": f"{PROGRAM['lab.py']}\n\n{more}\n"}
+        assert defined(slice_for(files, {"rest"}).files["lab.py"]) == ["slow", "helper"]
+
+    def test_what_is_only_called_later_does_not(self):
+        files = {**PROGRAM, "lab.py": f"{PROGRAM['lab.py']}\n\nf = lambda x: slow(x)\n"}
+        assert defined(slice_for(files, {"rest"}).files["lab.py"]) == []
+
     def test_names_are_all_that_is_mentioned_defined_or_not(self):
         names = slice_for(PROGRAM, {"fast", "elsewhere"}).names
         assert {"fast", "elsewhere", "check", "fsum", "LIMIT", "ValueError", "cache"} <= names
