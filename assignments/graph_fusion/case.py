@@ -10,6 +10,7 @@ can run and are the program. What student code says of a graph or a kernel besid
 included, is not listened to: graphs and kernels are built anew here, from plain data.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -173,7 +174,7 @@ class GraphFusionCase(AssignmentTestCase):
             value, found = value
             if type(found) is not int:
                 self.fail(f"{name} returned {describe(found)} for the count, not a whole number")
-        if not isinstance(value, dict) or "nodes" not in value:
+        if _kind(value) != "a graph":
             self.fail(f"{name} returned {_kind(value)}; a graph was expected")
         try:
             return Graph.from_data(value), found
@@ -316,7 +317,9 @@ class GraphFusionCase(AssignmentTestCase):
         """
         cost = Cost(len(kernels), total_bytes(kernels))
         worst = oracle.unfused(kernels[0].graph)
-        share = max(0.0, min(1.0, oracle.share(cost, worst, reference)))
+        # In whole percents, rounded down: so what is not all of it is less in points, too.
+        share = math.floor(100 * oracle.share(cost, worst, reference) + 1e-9) / 100
+        share = max(0.0, min(1.0, share))
         words = f"{what}: {_cost(worst)} unfused, {_cost(reference)} in the handout's kernels"
         self.evidence.append(
             TrafficRow(

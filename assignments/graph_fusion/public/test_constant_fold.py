@@ -34,10 +34,11 @@ class TestConstantFold(GraphFusionCase):
         """A folded constant has the dtype of the result; shapes alone are enough to fold"""
 
         def wider(p, x):
-            w = x.constant(self.numbers(6), "w", "f32") * x.constant(self.numbers(6), "v")
-            return w, x * w
+            w = x.constant(self.numbers(6), "w", "f32")
+            v = x.constant(self.numbers(6), "v", "bf16")
+            return w * v, x * (v / w)
 
-        self.rewritten("constant_fold", self.program(wider, dtype="bf16"), count=1)
+        self.rewritten("constant_fold", self.program(wider, dtype="bf16"), count=2)
         g = self.program(lambda p, x: x @ (p["m"] * p["w"]), {"m": (6, 8), "w": (8,)})
         after = self.rewritten("constant_fold", g, count=1)
         self.assert_ops(after, matmul=1)

@@ -93,8 +93,6 @@ class TestFoldNormWeight(GraphFusionCase):
         self.untouched("fold_norm_weight", g, exact=False)
         params["w"] = 1 + params["w"]
         after = self.folds(lambda p, x: (x * p["w"]) @ p["m"], 1, params)
-        (matrix,) = after.constants.values()
-        self.assert_close("diag(w) W", matrix, params["w"][:, None] * params["m"])
         self.untouched("fold_norm_weight", after, exact=False)
         self.folds(
             lambda p, x: (x * p["folded_add"]) @ p["m"],
