@@ -25,6 +25,7 @@ from grader.testing.problems import (
     ImportFailed,
     MissingFile,
     NotStarted,
+    StudentError,
     StudentProblem,
     TimedOut,
 )
@@ -122,7 +123,9 @@ def run_test(
         verdict, message = (Verdict.PASSED, "") if passed else (Verdict.FAILED, "partial credit")
     except StudentProblem as problem:
         verdict = _VERDICTS.get(type(problem), Verdict.FAILED)
-        points, message = 0.0, str(problem)
+        # Without a line of the submission, as where it is called wrongly, the call has to say it.
+        where = isinstance(problem, StudentError) and not problem.frames and student.last
+        points, message = 0.0, f"{problem}\n  in {student.last}" if where else str(problem)
         gone = problem.pid if isinstance(problem, WorkerGone) else None
     except unittest.SkipTest as skipped:
         return _grader_error(blank, f"the test skipped itself: {skipped}", trace=0)

@@ -15,11 +15,13 @@ import numpy as np
 from comm_sim import Comm
 
 from grader.testing.collective import Array, Collective, Message, Returned
+from grader.testing.hints import hint_of_error
 from grader.testing.problems import (
     ImportFailed,
     MissingFile,
     Misuse,
     NotStarted,
+    StudentError,
     StudentProblem,
     TimedOut,
 )
@@ -100,7 +102,7 @@ class Conductor:
             else:
                 raised[rank] = message.problem
         if raised:
-            raise _first(raised)
+            raise _first(raised, self._comm.n)
 
     def _execute(self) -> list[int]:
         """Executes every collective whose group is complete; the ranks that were answered."""
@@ -181,7 +183,7 @@ def executed(comm: Comm, given: list[Collective]) -> list[Array] | list[ValueErr
         return [ValueError(text) for _ in given]
 
 
-def _first(raised: dict[int, StudentProblem]) -> StudentProblem:
+def _first(raised: dict[int, StudentProblem], n: int) -> StudentProblem:
     """The problem to show: that work is not started, else that of the lowest rank."""
     for rank in sorted(raised):
         if isinstance(raised[rank], NotStarted):
@@ -190,4 +192,6 @@ def _first(raised: dict[int, StudentProblem]) -> StudentProblem:
     problem = raised[rank]
     if not isinstance(problem, ImportFailed | MissingFile):
         problem.message = f"rank {rank}: {problem.message}"
+        if isinstance(problem, StudentError) and (advice := hint_of_error(problem.message, n)):
+            problem.message += f"\n  hint: {advice}"
     return problem

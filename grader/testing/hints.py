@@ -5,11 +5,13 @@ A hint is given only where the pattern tells: a wrong guess costs a student more
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 import torch
 
+_RESHAPED = re.compile(r"cannot reshape array of size (\d+) into shape \(([\d,]+)\)")
 _ABOUT_KERNELS = re.compile(r": (is the tail|does the|does each) .*\?$")
 #: How nearly constant a ratio has to be to be called a factor.
 _SAME_FACTOR = 1e-3
@@ -45,6 +47,28 @@ def hint(
         return _rounded(got, expected, wrong)
     # What follows a colon in these asks about a kernel.
     return found if kernels or found is None else _ABOUT_KERNELS.sub("", found)
+
+
+def hint_of_error(message: str, n: int) -> str | None:
+    """Whether an exception on one of n ranks comes of a list that was taken for one of all ranks.
+
+    Args:
+        message: its type and text.
+        n: how many ranks there are.
+
+    Returns:
+        One sentence, or None if the text says nothing of that kind.
+    """
+    reshaped = _RESHAPED.search(message)
+    if reshaped is not None:
+        size = int(reshaped[1])
+        into = math.prod(int(length) for length in reshaped[2].split(",") if length)
+        off = into > 0 and size in (n * into, into / n)
+    else:
+        off = "IndexError: list index out of range" in message
+    if n == 1 or not off:
+        return None
+    return f"this process holds 1 of {n} ranks, and so do its lists; comm.n says how many there are"
 
 
 def _never_written(got: torch.Tensor, expected: torch.Tensor, wrong: torch.Tensor) -> str | None:

@@ -27,7 +27,7 @@ from grader.house import House, HouseError
 from grader.submission import Submission, read
 from grader.testing.case import AssignmentTestCase
 from grader.testing.local import LocalStudent
-from grader.testing.problems import StudentProblem, TimedOut
+from grader.testing.problems import StudentError, StudentProblem, TimedOut
 from grader.testing.submitted import SubmittedCode, require_read
 
 #: The folder with the files that were tested last.
@@ -237,7 +237,8 @@ def pytest_runtest_makereport(
             first = item.config.stash.setdefault(_FAILURES, {}).setdefault(str(error), case.number)
             text = str(error) if first == case.number else f"as test {first}"
             asked = f"asked for at {place}, with seed {case.run_seed}"
-            if not isinstance(error, StudentProblem) and case.student.last:
+            lacks_lines = isinstance(error, StudentError) and not error.frames
+            if case.student.last and (lacks_lines or not isinstance(error, StudentProblem)):
                 text += f"\n  in {case.student.last}"
             report.longrepr = f"{text}\n\n  {asked}"
     return report

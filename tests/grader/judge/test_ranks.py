@@ -90,6 +90,16 @@ FAILURES = {
         Verdict.FAILED,
         "1 array is needed, one for each rank that this process holds (0); there are 4",
     ),
+    "counts what is held": (
+        total("whole = comm.all_gather(shards)[0]\nwhole.reshape(len(shards), 12)"),
+        Verdict.FAILED,
+        "cannot reshape array of size 48 into shape (1,12)\n  hint: this process holds 1 of 4",
+    ),
+    "another shape": (
+        total("return [shards[0].reshape(5, 2)]"),
+        Verdict.FAILED,
+        "cannot reshape array of size 12 into shape (5,2)",
+    ),
     "no such algorithm": (
         total("return comm.all_reduce(shards, 'magic')"),
         Verdict.FAILED,
@@ -155,7 +165,8 @@ FAILURES = {
     "another's shard": (
         total("return [shards[comm.n - 1]]"),
         Verdict.FAILED,
-        "rank 0: IndexError: list index out of range",
+        "rank 0: IndexError: list index out of range\n  hint: this process holds 1 of 4 ranks, and "
+        "so do its lists; comm.n says how many there are",
     ),
     "a stub on some ranks": (
         total(
@@ -184,6 +195,11 @@ FAILURES = {
         total("return comm.all_reduce(shards)[0]"),
         Verdict.FAILED,
         "total: rank 0 returned an array of shape (12,) from total; it holds one rank, so a list",
+    ),
+    "no line of the file": (
+        "def total(comm): pass",
+        Verdict.FAILED,
+        "argument but 2 were given\n  in total(comm, [(12,) float64]) on 4 ranks",
     ),
     "a kernel": (
         """

@@ -263,6 +263,30 @@ def test_a_ranks_frames_are_kept():
     assert caught.value.message == "rank 0: oops"
 
 
+@pytest.mark.parametrize(
+    ("n", "text", "hinted"),
+    [
+        (3, "IndexError: list index out of range", True),
+        (3, "IndexError: index 5 is out of bounds for axis 0 with size 2", False),
+        (3, "ValueError: cannot reshape array of size 120 into shape (2,5,4)", True),
+        (3, "ValueError: cannot reshape array of size 40 into shape (2,15,newaxis)", False),
+        (3, "ValueError: cannot reshape array of size 40 into shape (2,15,4)", True),
+        (3, "ValueError: cannot reshape array of size 80 into shape (2,5,4)", False),
+        (3, "ValueError: cannot reshape array of size 3 into shape (0,)", False),
+        (1, "IndexError: list index out of range", False),
+    ],
+)
+def test_a_list_taken_for_all_ranks_is_hinted_at(n, text, hinted):
+    played, _, _ = conduct(*[[raised(StudentError, text)] for _ in range(n)])
+    with pytest.raises(StudentError) as caught:
+        played.run()
+    hint = (
+        f"\n  hint: this process holds 1 of {n} ranks, and so do its lists; comm.n says how many "
+        "there are"
+    )
+    assert caught.value.message == f"rank 0: {text}{hint if hinted else ''}"
+
+
 @pytest.mark.parametrize("bound", ["MOST_COLLECTIVES", "MOST_MESSAGES"])
 def test_collectives_without_end_are_stopped(monkeypatch, bound):
     monkeypatch.setattr(conductor, bound, 40)
