@@ -104,12 +104,12 @@ class TensorParallelCase(AssignmentTestCase):
         """Checks that every rank returned these tokens (B, steps), int64."""
         with self._worst_shown():
             for rank, value in enumerate(call.values):
-                name = f"tokens of rank {rank}"
+                name = f"the array of tokens of rank {rank}"
                 if type(value) is not np.ndarray or value.dtype != np.int64:
                     kind = f"{value.dtype}" if type(value) is np.ndarray else describe(value)
                     self.fail(f"{name}: {kind}; an array of int64 was expected")
                 if value.shape != expected.shape:
-                    self.fail(f"{name} have shape {value.shape}; {expected.shape} was expected")
+                    self.fail(f"{name} has shape {value.shape}; {expected.shape} was expected")
                 if expected.size:
                     self.assert_close(name, value, expected)
 
@@ -141,12 +141,14 @@ class TensorParallelCase(AssignmentTestCase):
             self.assert_close(where, got, due, dtype=torch.float64)
         elif isinstance(due, dict):
             if not isinstance(got, dict) or got.keys() != due.keys():
-                self.fail(f"{where} is to be a dict with {', '.join(due)}; {_unlike(got, due)}")
+                self.fail(
+                    f"{where}: a dict with {', '.join(due)} was expected; {_unlike(got, due)}"
+                )
             for key in due if only is None else (key for key in due if key in only):
                 self._check(name, f"{path}.{key}" if path else key, got[key], due[key], only)
         elif isinstance(due, list) and isinstance(due[0], dict):
             if not isinstance(got, list | tuple) or len(got) != len(due):
-                self.fail(f"{where} is to be a list of {len(due)}; it is {describe(got)}")
+                self.fail(f"{where}: a list of {len(due)} was expected; it is {describe(got)}")
             for index, item in enumerate(due):
                 self._check(name, f"{path}[{index}]", got[index], item, only)
         elif isinstance(due, list):
@@ -206,7 +208,7 @@ class TensorParallelCase(AssignmentTestCase):
         """Checks a dict of numbers."""
         if not isinstance(got, dict) or got.keys() != expected.keys():
             due = ", ".join(expected)
-            self.fail(f"{name} is to be a dict with {due}; {_unlike(got, expected)}")
+            self.fail(f"{name}: a dict with {due} was expected; {_unlike(got, expected)}")
         for key, due in expected.items():
             self.assert_number(f"{key} of {name}", got[key], due)
 

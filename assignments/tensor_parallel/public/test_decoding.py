@@ -67,7 +67,7 @@ class TestDecoding(TensorParallelCase):
                 args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
-                self.assert_each(call, f"own columns of the logits from {start} on", parts)
+                self.assert_each(call, f"its part of the logits from {start} on", parts)
                 widths = {"L": cfg.n_layers, "n": n, "B": B, "T": end - start, "d": cfg.d_model}
                 self.assert_comm(
                     call,

@@ -24,7 +24,7 @@ class TestForward(TensorParallelCase):
         args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward", args)
-        self.assert_all(call, "the logits", forward(params, cfg, tokens))
+        self.assert_all(call, "the array of logits", forward(params, cfg, tokens))
         self.check_comm(call, cfg, n, B, T)
 
     def check_comm(self, call: RanksCall, cfg: Config, n: int, B: int, T: int) -> None:
@@ -108,7 +108,7 @@ class TestForward(TensorParallelCase):
                 ("rd", Budget("2*L*(n//2)*B*T*d*s", **sizes(cfg, n, B, T))),  # lg 4 = 4/2
             ):
                 call = ranks.call("tp_forward", args, algo=algo, gather_logits=False)
-                self.assert_each(call, "its columns of the logits", own)
+                self.assert_each(call, "its part of the logits", own)
                 self.assert_comm(call, counts={"all_reduce": 2 * cfg.n_layers}, sent=sent)
                 self.assert_sends(call, sent.bytes, f"what 2L all-reduces by {algo!r} send")
 
@@ -127,7 +127,9 @@ class TestForward(TensorParallelCase):
             for start, end in ((0, 5), (5, 6), (6, 7), (7, 8)):
                 args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
-                self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
+                self.assert_all(
+                    call, f"the array of logits from {start} on", expected[:, start:end]
+                )
                 self.check_comm(call, cfg, n, B, end - start)
             for layer in range(cfg.n_layers):
                 call = ranks.call("KVCache.read", [(caches, layer, 8)] * n)

@@ -19,9 +19,9 @@ class TestProducts(TensorParallelCase):
         B = self.array(6, 9)
         A_sh = self.arrays(3, 4, 6)
         call = self.student.call("matmul_case1", A_sh, B)
-        self.assert_parts("the rows of C", call.value, [a @ B for a in A_sh])
+        self.assert_parts("the part of C", call.value, [a @ B for a in A_sh])
         call = self.student.call("matmul_case1", A_sh[2:], B)
-        self.assert_parts("the rows of C held by one rank", call.value, [A_sh[2] @ B])
+        self.assert_parts("the part of C held by one rank", call.value, [A_sh[2] @ B])
 
     @weight(2)
     @number("2.2")
@@ -89,7 +89,7 @@ class TestProducts(TensorParallelCase):
         args = [(COMM, [a], [b]) for a, b in zip(A_sh, B_sh, strict=True)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("matmul_case4", args)
-        self.assert_each(call, "the rows of C", [a @ B for a in A_sh])
+        self.assert_each(call, "the part of C", [a @ B for a in A_sh])
         self.assert_comm(
             call,
             counts={"all_gather_into_tensor": 1},

@@ -17,7 +17,7 @@ class TestSequenceParallel(TensorParallelCase):
         args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward_sp", args)
-        self.assert_all(call, "the logits", forward(params, cfg, tokens))
+        self.assert_all(call, "the array of logits", forward(params, cfg, tokens))
         L = cfg.n_layers
         self.assert_comm(
             call,

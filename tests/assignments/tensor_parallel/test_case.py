@@ -76,21 +76,21 @@ class TestParameters:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            (None, "shard is to be a dict with embed"),
+            (None, "shard: a dict with embed"),
             (GOOD | {"embed": 2 * X}, "shard: embed is wrong"),
             (GOOD | {"embed": X[:1]}, "shard: embed has shape"),
             (GOOD | {"embed": None}, "shard: embed"),
             (
                 GOOD | {"more": 1},
-                "^shard is to be a dict with embed.*tied; more is not among them$",
+                "^shard: a dict with embed.*tied was expected; more is not among them$",
             ),
             ({"embed": X, "layers": []}, "; kv_groups and tied are missing$"),
             (
                 {"embed": X, "layers": [], "tied": False, "kv": [], "lm": 1},
                 "; kv_groups is missing, kv and lm are not among them$",
             ),
-            (GOOD | {"layers": []}, "shard: layers is to be a list of 1"),
-            (GOOD | {"layers": [None]}, r"shard: layers\[0\] is to be a dict with wq, wk"),
+            (GOOD | {"layers": []}, "shard: layers: a list of 1 was expected"),
+            (GOOD | {"layers": [None]}, r"shard: layers\[0\]: a dict with wq, wk"),
             (GOOD | {"layers": [{"wq": X, "wk": X}]}, r"shard: layers\[0\].wk is wrong"),
             (GOOD | {"kv_groups": [0]}, "shard: kv_groups"),
             (GOOD | {"kv_groups": [X]}, "shard: kv_groups: a list with an array of shape"),
@@ -148,7 +148,7 @@ class TestNumbers:
             with pytest.raises(AssertionError, match="times"):
                 case.assert_numbers("times", wrong, {"a": 1, "b": 2})
         with pytest.raises(
-            AssertionError, match=r"^times is to be a dict with a, b; b is missing$"
+            AssertionError, match=r"^times: a dict with a, b was expected; b is missing$"
         ):
             case.assert_numbers("times", {"a": 1}, {"a": 1, "b": 2})
         case.assert_pair("both", (1, 2.0), (1, 2))

@@ -21,7 +21,7 @@ class TestDecodingHidden(TensorParallelCase):
                 args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=caches, gather_logits=False)
                 parts = oracle.columns(expected[:, start:end], n)
-                self.assert_each(call, f"own columns of the logits from {start} on", parts)
+                self.assert_each(call, f"its part of the logits from {start} on", parts)
                 widths = {"L": cfg.n_layers, "n": n, "B": B, "T": end - start, "d": cfg.d_model}
                 self.assert_comm(call, sent=Budget("2*L*2*(n-1)*B*T*d*s/n", **widths, s=8))
             call = ranks.call("KVCache.read", [(caches[0], 1, 6)] * n)

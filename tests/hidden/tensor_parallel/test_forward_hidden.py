@@ -15,7 +15,7 @@ class TestForwardHidden(TensorParallelCase):
         args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
         with self.student.ranks(n) as ranks:
             call = ranks.call("tp_forward", args)
-        what = f"H = {cfg.n_heads}, G = {cfg.n_kv_heads}, n = {n}: the logits"
+        what = f"H = {cfg.n_heads}, G = {cfg.n_kv_heads}, n = {n}: the array of logits"
         self.assert_all(call, what, forward(params, cfg, tokens))
         self.check_sent(call, cfg, n, B, T)
 
@@ -41,7 +41,9 @@ class TestForwardHidden(TensorParallelCase):
             for start, end in ((0, 4), (4, 7)):
                 args = [([p], cfg, tokens[:, start:end], COMM) for p in shards]
                 call = ranks.call("tp_forward", args, caches=[caches])
-                self.assert_all(call, f"the logits from {start} on", expected[:, start:end])
+                self.assert_all(
+                    call, f"the array of logits from {start} on", expected[:, start:end]
+                )
                 self.check_sent(call, cfg, n, B, end - start)
 
     @weight(2)

@@ -29,13 +29,13 @@ class TestProductsHidden(TensorParallelCase):
                 self.assert_comm(call, sent=Budget("2*(n-1)*I*K*s/n", n=n, I=I, K=K, s=8))
                 call = ranks.call("matmul_case3", args, scatter_axis=1)
                 parts = [(A @ B)[:, own] for own in thirds]
-                self.assert_each(call, "the columns of C of case 3", parts)
+                self.assert_each(call, "the part of C of case 3", parts)
                 self.assert_comm(call, sent=Budget("(n-1)*I*K*s/n", n=n, I=I, K=K, s=8))
                 args = [
                     (COMM, [A[own]], [B[:, third]]) for own, third in zip(rows, thirds, strict=True)
                 ]
                 call = ranks.call("matmul_case4", args)
-                self.assert_each(call, "the rows of C of case 4", [(A @ B)[own] for own in rows])
+                self.assert_each(call, "the part of C of case 4", [(A @ B)[own] for own in rows])
                 self.assert_comm(call, sent=Budget("(n-1)*J*K*s/n", n=n, J=J, K=K, s=8))
 
     @weight(1)

@@ -25,7 +25,7 @@ class TestSequenceParallelHidden(TensorParallelCase):
             args = [([p], cfg, tokens, COMM) for p in oracle.shards(params, cfg, n)]
             with self.student.ranks(n) as ranks:
                 call = ranks.call("tp_forward_sp", args)
-            name = f"H = {H}, G = {G}, n = {n}: the logits"
+            name = f"H = {H}, G = {G}, n = {n}: the array of logits"
             self.assert_all(call, name, forward(params, cfg, tokens))
             widths = {"L": cfg.n_layers, "B": B, "T": T, "d": cfg.d_model, "v": cfg.vocab, "s": 8}
             sent = Budget(
