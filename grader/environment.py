@@ -23,7 +23,7 @@ from pathlib import Path
 from grader import house as houses
 
 _DISTRIBUTION = "bytewise"
-#: What a message names of all that may be imported; the rest is there by chance.
+#: What a message names of all that may be imported, beside `shared/`; the rest is there by chance.
 WORTH_NAMING = "Python's own modules, torch, triton and numpy"
 
 
@@ -57,8 +57,13 @@ def available() -> frozenset[str]:
         if not needed or any(_normalised(distribution) in needed for distribution in distributions)
     }
     # The project's own packages, however they are installed.
-    own = {path.parent.name for path in houses.here().root.glob("shared/*/__init__.py")}
-    return frozenset(sys.stdlib_module_names | found | own | {"grader"})
+    return frozenset(sys.stdlib_module_names | found | set(_shared()) | {"grader"})
+
+
+@functools.cache
+def _shared() -> tuple[str, ...]:
+    """The packages of `shared/`."""
+    return tuple(sorted(p.parent.name for p in houses.here().root.glob("shared/*/__init__.py")))
 
 
 def _normalised(name: str) -> str:
@@ -88,7 +93,8 @@ def explain_absent(module: str) -> str:
     """What to do about an import of a module that is not there."""
     return (
         f"there is no module {module.partition('.')[0]} where submissions are graded: they may "
-        f"import {WORTH_NAMING}, and the files handed in. If it is for plots or experiments, "
+        f"import {WORTH_NAMING}, what lies in shared ({', '.join(_shared())}), and the files "
+        "handed in. If it is for plots or experiments, "
         'import it in the function that uses it, or below `if __name__ == "__main__":`'
     )
 
