@@ -297,45 +297,47 @@ class GraphFusionCase(AssignmentTestCase):
 
     def score(
         self,
-        what: str,
-        kernels: Sequence[Kernel],
-        reference: Cost,
         set_score: Callable[[float], None],
-        points: float,
+        *graded: tuple[str, Sequence[Kernel], Cost],
     ) -> None:
-        """Sets points in proportion: none for unfused kernels, all for those of the reference.
+        """Sets the test's points in proportion: none for unfused kernels, all for the reference's.
 
         Args:
-            what: the program, for people.
-            kernels: those that fuse made.
-            reference: what is worth all points.
             set_score: of `@partial_credit`.
-            points: as many.
+            *graded: what counts, each as much as the others: the program's name, for people; the
+                kernels that fuse made of it; and the cost that is worth all points.
 
         Raises:
             AssertionError: it is less than all.
         """
-        cost = Cost(len(kernels), total_bytes(kernels))
-        worst = oracle.unfused(kernels[0].graph)
-        # In whole percents, rounded down: so what is not all of it is less in points, too.
-        share = math.floor(100 * oracle.share(cost, worst, reference) + 1e-9) / 100
-        share = max(0.0, min(1.0, share))
-        words = f"{what}: {_cost(worst)} unfused, {_cost(reference)} in the handout's kernels"
-        self.evidence.append(
-            TrafficRow(
-                name=f"fuse, {what}",
-                which="moved",
-                bytes=cost.bytes,
-                budget=reference.bytes,
-                formula=f"{reference.kernels} kernels, {reference.bytes:,} B",
-                tensors={},
-                lines=(),
-                ok=share == 1,
+        shares, failures = [], []
+        for what, kernels, reference in graded:
+            cost = Cost(len(kernels), total_bytes(kernels))
+            worst = oracle.unfused(kernels[0].graph)
+            # In whole percents, rounded down: so what is not all of it is less in points, too.
+            share = math.floor(100 * oracle.share(cost, worst, reference) + 1e-9) / 100
+            shares.append(max(0.0, min(1.0, share)))
+            self.evidence.append(
+                TrafficRow(
+                    name=f"fuse, {what}",
+                    which="moved",
+                    bytes=cost.bytes,
+                    budget=reference.bytes,
+                    formula=f"{reference.kernels} kernels, {reference.bytes:,} B",
+                    tensors={},
+                    lines=(),
+                    ok=share >= 1,
+                )
             )
-        )
-        set_score(share * points)
-        if share < 1:
-            self.fail(f"{words}; here {_cost(cost)}: {share:.0%} of the way\n{_listed(kernels)}")
+            if share < 1:
+                failures.append(
+                    f"{what}: {_cost(worst)} unfused, {_cost(reference)} in the handout's kernels; "
+                    f"here {_cost(cost)}: {shares[-1]:.0%} of the way\n{_listed(kernels)}"
+                )
+        points = vars(getattr(type(self), self._testMethodName))["__weight__"]
+        set_score(points * sum(shares) / len(shares))
+        if failures:
+            self.fail("\n".join(failures))
 
 
 def _run(

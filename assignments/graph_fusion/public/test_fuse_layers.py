@@ -31,7 +31,7 @@ class TestFuseLayers(GraphFusionCase):
         """Llama-3.1-8B, prefill of 2048 tokens: 43 kernels become 12, 5.74 GB become 2.06"""
         kernels = self.fused(oracle.prefill(LLAMA8B, T, oracle.OPTIMIZED))
         set_leaderboard_value(graph_cost(kernels)["bytes"] / 1e6)
-        self.score("prefill", kernels, oracle.prefill_fused(LLAMA8B, T, False), set_score, 3)
+        self.score(set_score, ("prefill", kernels, oracle.prefill_fused(LLAMA8B, T, False)))
 
     @partial_credit(2)
     @number("6.6")
@@ -41,7 +41,7 @@ class TestFuseLayers(GraphFusionCase):
         """Llama-3.1-8B, decode at S = 4096: 44 kernels become 14, 456.9 MB become 454.3"""
         kernels = self.fused(oracle.decode(LLAMA8B, oracle.OPTIMIZED), bind={"S": S})
         set_leaderboard_value(graph_cost(kernels)["t_total"] * 1e6)
-        self.score("decode", kernels, oracle.decode_fused(LLAMA8B, S, False), set_score, 2)
+        self.score(set_score, ("decode", kernels, oracle.decode_fused(LLAMA8B, S, False)))
 
     @partial_credit(2)
     @number("6.7")
@@ -52,15 +52,11 @@ class TestFuseLayers(GraphFusionCase):
         prefill = self.fused(oracle.prefill(LLAMA8B, T, oracle.FLASH))
         decode = self.fused(oracle.decode(LLAMA8B, oracle.FLASH), bind={"S": S})
         set_leaderboard_value(len(prefill) + len(decode))
-        shares = []
-        for what, kernels, reference in (
-            ("prefill", prefill, oracle.prefill_fused(LLAMA8B, T, True)),
-            ("decode", decode, oracle.decode_fused(LLAMA8B, S, True)),
-        ):
-            try:
-                self.score(f"{what} with FlashAttention", kernels, reference, shares.append, 1)
-            finally:
-                set_score(sum(shares))
+        self.score(
+            set_score,
+            ("prefill with FlashAttention", prefill, oracle.prefill_fused(LLAMA8B, T, True)),
+            ("decode with FlashAttention", decode, oracle.decode_fused(LLAMA8B, S, True)),
+        )
 
     @partial_credit(1)
     @number("6.8")
@@ -79,4 +75,4 @@ class TestFuseLayers(GraphFusionCase):
         set_leaderboard_value(graph_cost(kernels)["bytes"])
         # x and y come in; the powers and their product with y go out, and come in; the sum goes out
         reference = Cost(2, 2 * n + 2 * n + 2 * n + m + n)
-        self.score("shared producer", kernels, reference, set_score, 1)
+        self.score(set_score, ("shared producer", kernels, reference))

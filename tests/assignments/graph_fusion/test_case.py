@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gradescope_utils.autograder_utils.decorators import partial_credit
 from graph_ir import Builder, Graph, Kernel, LayerCfg, rewrite
 from graph_ir.trace import cast, exp, kv_write, rms_norm
 
@@ -255,22 +256,25 @@ class TestFused:
         assert seen == {"bind": {"S": 5}}
 
     def test_points_in_proportion(self) -> None:
-        def halves(g: Graph) -> list[Kernel]:
-            apart, whole = lab.fuse(g, enable=False), lab.fuse(g)
-            return apart if halves.apart else whole  # type: ignore[attr-defined]
+        class Scored(GraphFusionCase):
+            @partial_credit(3)
+            def test_it(self, set_score: Any) -> None:
+                """Never run."""
 
-        test, points = case(halves), []
+        test, points = Scored("test_it"), []
         g = test.program(lambda p, x: exp(exp(exp(x))))
+        apart, whole = lab.fuse(g, enable=False), lab.fuse(g)
         reference = Cost(1, 2 * 24 * 8)
-        halves.apart = False  # type: ignore[attr-defined]
-        test.score("a chain", test.fused(g), reference, points.append, 3)
-        halves.apart = True  # type: ignore[attr-defined]
-        with fails("here 3 kernels and 1,152 B: 0% of the way"):
-            test.score("a chain", test.fused(g), reference, points.append, 3)
-        with fails("66% of the way"):
-            test.score("a chain", case(lab.fuse).fused(g), Cost(0, 0), points.append, 3)
-        assert points == [3, 0, pytest.approx(1.98)]
-        assert [row.ok for row in test.evidence] == [True, False, False]  # type: ignore[union-attr]
+        test.score(points.append, ("a chain", whole, reference))
+        with fails("a chain: 3 .* 1,152 B unfused, 1 .* 384 B .* here 3 kernels and 1,152 B: 0% "):
+            test.score(points.append, ("a chain", apart, reference))
+        with fails("a chain: .* 66% of the way"):
+            test.score(points.append, ("a chain", whole, Cost(0, 0)))
+        with fails("^two: "):
+            test.score(points.append, ("one", whole, reference), ("two", apart, reference))
+        test.score(points.append, ("better than the reference", whole, Cost(2, 500)))
+        assert points == pytest.approx([3, 0, 1.98, 1.5, 3])
+        assert [row.ok for row in test.evidence] == [True, False, False, True, False, True]
 
 
 def test_random_programs_are_those_of_their_seed() -> None:

@@ -78,11 +78,8 @@ class TestFuseHidden(GraphFusionCase):
 
     def _layers(self, set_score, layers):
         """Scores several layers, each alike."""
-        shares = []
+        graded = []
         for g, bind, reference in layers:
-            given = self.inputs(g.bind(bind))
-            kernels = self.fused(g, bind=bind, inputs=given)
-            try:
-                self.score(f"a layer of {len(g)} nodes", kernels, reference, shares.append, 1)
-            finally:
-                set_score(2 * sum(shares) / len(layers))
+            kernels = self.fused(g, bind=bind, inputs=self.inputs(g.bind(bind)))
+            graded.append((f"a layer of {len(g)} nodes", kernels, reference))
+        self.score(set_score, *graded)
