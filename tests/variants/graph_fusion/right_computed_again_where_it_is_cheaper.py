@@ -1,5 +1,5 @@
-"""A pointwise kernel whose operands cost less to load than its results vanishes: each kernel
-that needs these computes them itself.
+"""Pointwise values are computed again in each kernel that needs them, where that moves fewer
+bytes than to store and load them.
 """
 
 from collections.abc import Mapping
@@ -7,58 +7,82 @@ from collections.abc import Mapping
 from graph_ir import Graph, IndexMaps, Kernel
 from graph_ir.layout import KernelError, layout
 
+Parts = list[tuple[str, frozenset[int]]]  # of each kernel: its kind, and its nodes
+
 
 def fuse(g: Graph, enable: bool = True, bind: Mapping[str, int] | None = None) -> list[Kernel]:
     g = g.bind(bind)
     groups = _grouped(g) if enable else [_new_group(node) for node in g.nodes if node.computes]
-    kernels: list[Kernel] = [_of(g, group.kind, set(group.spaces)) for group in groups]
+    parts: Parts = [(group.kind, frozenset(group.spaces)) for group in groups]
+    kernels = _kernels(g, parts)
     maps = IndexMaps(g)
-    place = 0
-    while enable and place < len(kernels):
-        changed = _without(g, maps, kernels, place)
-        if changed is None:
-            place += 1
-        else:
-            kernels = changed
+    for number in [number for kernel in kernels for number in kernel.outputs if enable]:
+        trial = _computed_again(g, maps, parts, number)
+        if trial is None:
+            continue
+        others = _kernels(g, trial)
+        if _bytes(others) < _bytes(kernels):
+            parts, kernels = trial, others
     return kernels
 
 
-def _without(g: Graph, maps: IndexMaps, kernels: list[Kernel], place: int) -> list[Kernel] | None:
-    """The kernels without this one, whose nodes are in those that load from it; None if that
-    cannot be, or moves more bytes."""
-    kernel = kernels[place]
-    numbers = {node.id for node in kernel.nodes}
-    memory = numbers.union(kernel.inputs)
-    if kernel.kind != "pointwise" or numbers & g.needed or memory & g.mutated:
+def _computed_again(g: Graph, maps: IndexMaps, parts: Parts, number: int) -> Parts | None:
+    """The kernels if none has to load this value: each computes it, with what it is made of."""
+    place = next(place for place, (_, inside) in enumerate(parts) if number in inside)
+    cone, memory, ahead = {number}, {number}, [number]
+    while ahead:
+        roots = {g.root(i) for i in g[ahead.pop()].inputs}
+        memory |= roots
+        ahead += roots & parts[place][1] - cone
+        cone |= roots & parts[place][1]
+    if parts[place][0] != "pointwise" or number in g.needed or memory & g.mutated:
         return None
-    changed, gain = list(kernels), kernel.reads + kernel.writes
-    for later, other in enumerate(kernels):
-        if numbers.isdisjoint(other.inputs):
-            continue
-        both = _of(g, other.kind, numbers | {node.id for node in other.nodes})
-        try:
-            layout(both, maps)
-        except KernelError:
-            return None
-        gain += other.reads + other.writes - both.reads - both.writes
-        changed[later] = both
-    del changed[place]
-    return changed if gain > 0 else None
+    changed = []
+    for kind, inside in parts:
+        loads = number not in inside and not inside.isdisjoint(g.readers[number])
+        changed.append((kind, inside | cone if loads else inside))
+    kept: set[int] = set()
+    for i in sorted(parts[place][1], reverse=True):
+        others = changed[:place] + changed[place + 1 :]
+        loaded = any(_loads(g, inside, i) for _, inside in others)
+        if i in g.needed or loaded or not kept.isdisjoint(g.readers[i]):
+            kept.add(i)
+    changed[place] = "pointwise", frozenset(kept)
+    changed = [(kind, inside) for kind, inside in changed if inside]
+    try:
+        for kind, inside in changed:
+            layout(Kernel(g, kind, tuple(g[i] for i in sorted(inside)), (), ()), maps)
+    except KernelError:
+        return None
+    return changed
 
 
-def _of(g: Graph, kind: str, numbers: set[int]) -> Kernel:
-    nodes = tuple(g[number] for number in sorted(numbers))
-    loads = {
-        g.root(i)
-        for node in nodes
-        for k, i in enumerate(node.inputs)
-        if k != node.spec.mutates and g[i].op != "scalar"
-    }
-    stores = [
-        node.id
-        for node in nodes
-        if node.id in g.needed
-        or node.spec.mutates is not None
-        or not numbers.issuperset(g.readers[node.id])
-    ]
-    return Kernel(g, kind, nodes, tuple(sorted(loads - numbers)), tuple(stores))
+def _loads(g: Graph, inside: frozenset[int], number: int) -> bool:
+    return number not in inside and not inside.isdisjoint(g.readers[number])
+
+
+def _kernels(g: Graph, parts: Parts) -> list[Kernel]:
+    """What each loads and stores; of several that have a value, the first stores it."""
+    kernels, seen = [], set[int]()
+    for kind, inside in parts:
+        nodes = tuple(g[number] for number in sorted(inside))
+        loads = {
+            g.root(i)
+            for node in nodes
+            for k, i in enumerate(node.inputs)
+            if k != node.spec.mutates and g[i].op != "scalar"
+        }
+        stores = [
+            number
+            for number in sorted(inside - seen)
+            if number in g.needed
+            or g[number].spec.mutates is not None
+            or any(_loads(g, other, number) for _, other in parts)
+        ]
+        seen |= inside
+        kernels.append(Kernel(g, kind, nodes, tuple(sorted(loads - inside)), tuple(stores)))
+    return kernels
+
+
+def _bytes(kernels: list[Kernel]) -> int:
+    return sum(kernel.reads + kernel.writes for kernel in kernels)
