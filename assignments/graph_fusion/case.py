@@ -289,12 +289,6 @@ class GraphFusionCase(AssignmentTestCase):
                 f"and says {said[place]}"
             )
 
-    def assert_labels(self, kernels: Sequence[Kernel], *expected: str) -> None:
-        """Checks what kernels there are: "rowwise: mul + sum", in any order."""
-        found = [f"{kernel.kind}: {kernel.label}" for kernel in kernels]
-        if sorted(found) != sorted(expected):
-            self.fail(f"the kernels are to be\n{_lines(expected)}\nbut are\n{_lines(found)}")
-
     def score(
         self,
         set_score: Callable[[float], None],

@@ -224,7 +224,7 @@ def simplify(g: Graph) -> tuple[Graph, int]:
 
     What is not: x + 0 (−0 becomes 0), x − (−0), x · 0 and x − x (NaN for ∞), x / x. A node that is
     replaced by its operand was a copy, and is none then: that must not happen where one of the two
-    is memory that a kv_write changes.
+    is memory that a kv_write changes. And −y, once written to, is not the negative of y any more.
     """
     # BEGIN SOLUTION graph_fusion 3: look at a node and its operands' nodes in the new graph
     count = 0
@@ -234,6 +234,10 @@ def simplify(g: Graph) -> tuple[Graph, int]:
         nonlocal count
         mine = g.root(node.id) in g.mutated
         found = _simpler(build, node, inputs)
+        # −x is the negative of x until somebody writes to it: then it is not looked through.
+        through = [i for i in inputs if build.nodes[i].op in ("neg", "cast")]
+        if node.kind != "view" and any(written[i] for i in through):
+            found = None
         # An operand's operand is read later than it was: memory that changes must not be between.
         if isinstance(found, int):
             other = build.nodes[found]

@@ -158,7 +158,7 @@ def simplify(g: Graph) -> tuple[Graph, int]:
 
     What is not: x + 0 (−0 becomes 0), x − (−0), x · 0 and x − x (NaN for ∞), x / x. A node that is
     replaced by its operand was a copy, and is none then: that must not happen where one of the two
-    is memory that a kv_write changes.
+    is memory that a kv_write changes. And −y, once written to, is not the negative of y any more.
     """
     raise NotImplementedError(
         "graph_fusion 3: look at a node and its operands' nodes in the new graph"

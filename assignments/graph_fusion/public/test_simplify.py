@@ -86,7 +86,7 @@ class TestSimplify(GraphFusionCase):
     @number("3.8")
     @visibility("visible")
     def test_copies(self):
-        """x · 1 is a copy: it stays where x, or the copy, is written to later"""
+        """x · 1 is a copy, and −x no longer −x, where x, the copy or −x is written to later"""
 
         def written_later(p, cache, b):
             copy, negative = cache * 1, -cache
@@ -98,5 +98,10 @@ class TestSimplify(GraphFusionCase):
             kv_write(copy, b.reshape(1, 6), 0)
             return copy, x + 1
 
-        for fn in (written_later, copy_written):
+        def negative_written(p, x, y, b):
+            negative = -x
+            kv_write(negative, b.reshape(1, 6), 0)
+            return y + negative, y - negative, -negative
+
+        for fn in (written_later, copy_written, negative_written):
             self.untouched("simplify", self.program(fn))

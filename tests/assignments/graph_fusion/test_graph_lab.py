@@ -405,6 +405,16 @@ class TestSimplify:
         assert ops(lab.simplify(g)[0])[0] == "mul"
         assert holds(g, lab.simplify(g)[0])
 
+    def test_a_negative_that_changes_is_none(self) -> None:
+        def program(p: P, x: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+            negative = -x
+            kv_write(negative, b.reshape(1, 6), 0)
+            return b + negative, b - negative, -negative
+
+        g = traced(program)
+        assert lab.simplify(g)[1] == 0
+        assert holds(g, lab.simplify(g)[0])
+
 
 class TestFoldNormWeight:
     W, M = np.linspace(0.5, 2, 6), np.random.default_rng(5).standard_normal((6, 3))

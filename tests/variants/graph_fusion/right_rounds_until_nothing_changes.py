@@ -68,6 +68,10 @@ def _once(g: Graph) -> tuple[Graph, int]:
         nonlocal count
         mine = g.root(node.id) in g.mutated
         found = _simpler(build, node, inputs)
+        if node.kind != "view" and any(
+            written[i] and build.nodes[i].op in ("neg", "cast") for i in inputs
+        ):
+            found = None
         # An operand's operand is read later than it was: memory that changes must not be between.
         if isinstance(found, int):
             other = build.nodes[found]
