@@ -14,6 +14,10 @@ def simplify(g: Graph) -> tuple[Graph, int]:
         nonlocal count
         mine = g.root(node.id) in g.mutated
         found = _simpler(build, node, inputs)
+        # −x is the negative of x until somebody writes to it: then it is not looked through.
+        through = [i for i in inputs if build.nodes[i].op in ("neg", "cast")]
+        if node.kind != "view" and any(written[i] for i in through):
+            found = None
         # An operand's operand is read later than it was: memory that changes must not be between.
         if isinstance(found, int):
             other = build.nodes[found]
