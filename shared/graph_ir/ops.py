@@ -429,7 +429,7 @@ OPS["softmax"] = Op(
     1,
     (),
     _rows,
-    _first,
+    _promoted,
     _softmax,
     lambda shapes, shape: (0, 5 * numel(shape)),
 )
@@ -439,7 +439,7 @@ OPS["silu"] = Op(
     1,
     (),
     _same,
-    _first,
+    _promoted,
     # x / (1 + exp(−x)): four operations. exp overflows to ∞ for x < −709, and x / ∞ is −0: right.
     lambda args, attrs, context: args[0] / (np.exp(-args[0]) + 1),
     lambda shapes, shape: (0, 4 * numel(shape)),

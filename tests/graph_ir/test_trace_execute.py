@@ -103,6 +103,9 @@ def test_what_is_no_program_is_refused() -> None:
         trace(lambda p, x, y: x + y, {"x": (2,), "y": (3,)})
     with pytest.raises(GraphError, match="arithmetic on bool"):
         trace(lambda p, x: (x < 0.0) * 2, {"x": (2,)})
+    for composite in (softmax, silu):
+        with pytest.raises(GraphError, match="arithmetic on bool"):
+            trace(lambda p, x, of=composite: of(x < 0.0), {"x": (2,)})
     with pytest.raises(GraphError, match="exp: no operand is a tensor"):
         exp(2.0)  # type: ignore[arg-type]
     other: list[Tensor] = []
