@@ -5,7 +5,7 @@
     self.assert_ops(after, exp=1, add=1)
 
 `rewritten` calls a pass and looks whether the program still means the same: it is executed before
-and after, on numbers that the pass has not seen. `fused` calls fuse and looks whether its kernels
+and after, on numbers that the pass has not seen. `kernels` calls fuse and looks whether its kernels
 can run and are the program. What student code says of a graph or a kernel beside its nodes, bytes
 included, is not listened to: graphs and kernels are built anew here, from plain data.
 """
@@ -225,8 +225,9 @@ class GraphFusionCase(AssignmentTestCase):
     # Kernels
     # ---------------------------------------------------------------------------------------------
 
-    def fused(
+    def kernels(
         self,
+        function: str,
         graph: Graph,
         *,
         enable: bool = True,
@@ -236,6 +237,7 @@ class GraphFusionCase(AssignmentTestCase):
         """The kernels of a program, which have been run if its constants have values.
 
         Args:
+            function: "fuse"; named by the test, so that its text says what it reaches.
             graph: the program.
             enable: as of fuse.
             bind: values of symbolic sizes and positions.
@@ -247,7 +249,7 @@ class GraphFusionCase(AssignmentTestCase):
         """
         sizes = {name: size for name, size in (bind or {}).items() if name in graph.names()}
         how = {**({} if enable else {"enable": False}), **({"bind": sizes} if sizes else {})}
-        value = self.student.call("fuse", graph, **how).value
+        value = self.student.call(function, graph, **how).value
         if not isinstance(value, list | tuple):
             self.fail(f"fuse returned {_kind(value)}; a list of kernels was expected")
         bound = graph.bind(sizes)

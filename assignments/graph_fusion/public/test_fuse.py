@@ -25,7 +25,7 @@ class TestFuse(GraphFusionCase):
             **how: dtype, and shapes of inputs.
         """
         g = self.program(fn, params, **how)
-        kernels = self.fused(g)
+        kernels = self.kernels("fuse", g)
         found = Cost(len(kernels), total_bytes(kernels))
         if found.kernels > expected.kernels or found.bytes > expected.bytes:
             shown = "\n".join(f"    {kernel}" for kernel in kernels)
@@ -52,7 +52,7 @@ class TestFuse(GraphFusionCase):
             programs.append((oracle.prefill(LLAMA8B, T, form), {}))
             programs.append((oracle.decode(LLAMA8B, form), {"S": S}))
         for g, bind in programs:
-            kernels = self.fused(g, enable=False, bind=bind)
+            kernels = self.kernels("fuse", g, enable=False, bind=bind)
             bound = g.bind(bind)
             each = {tuple(node.id for node in kernel.nodes): kernel.kind for kernel in kernels}
             kinds = {"reduction": "rowwise"}
@@ -83,7 +83,7 @@ class TestFuse(GraphFusionCase):
             lambda p, x: rot_pairs(exp(x).reshape(12, 2)).reshape(2, 12).sum(),
             lambda p, x: x.sum() @ (x.sum() * 2).permute(1, 0),
         ):
-            self.fused(self.program(fn, square))
+            self.kernels("fuse", self.program(fn, square))
 
     @weight(2)
     @number("6.3")
@@ -111,7 +111,7 @@ class TestFuse(GraphFusionCase):
             before_and_after,
             written_twice,
         ):
-            self.fused(self.program(fn))
+            self.kernels("fuse", self.program(fn))
 
     @weight(2)
     @number("6.4")

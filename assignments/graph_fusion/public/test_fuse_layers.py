@@ -29,7 +29,7 @@ class TestFuseLayers(GraphFusionCase):
     @leaderboard("prefill, MB", "asc")
     def test_prefill(self, set_score, set_leaderboard_value):
         """Llama-3.1-8B, prefill of 2048 tokens: 43 kernels become 12, 5.74 GB become 2.06"""
-        kernels = self.fused(oracle.prefill(LLAMA8B, T, oracle.OPTIMIZED))
+        kernels = self.kernels("fuse", oracle.prefill(LLAMA8B, T, oracle.OPTIMIZED))
         set_leaderboard_value(graph_cost(kernels)["bytes"] / 1e6)
         self.score(set_score, ("prefill", kernels, oracle.prefill_fused(LLAMA8B, T, False)))
 
@@ -39,7 +39,7 @@ class TestFuseLayers(GraphFusionCase):
     @leaderboard("decode, µs with launches", "asc")
     def test_decode(self, set_score, set_leaderboard_value):
         """Llama-3.1-8B, decode at S = 4096: 44 kernels become 14, 456.9 MB become 454.3"""
-        kernels = self.fused(oracle.decode(LLAMA8B, oracle.OPTIMIZED), bind={"S": S})
+        kernels = self.kernels("fuse", oracle.decode(LLAMA8B, oracle.OPTIMIZED), bind={"S": S})
         set_leaderboard_value(graph_cost(kernels)["t_total"] * 1e6)
         self.score(set_score, ("decode", kernels, oracle.decode_fused(LLAMA8B, S, False)))
 
@@ -49,8 +49,8 @@ class TestFuseLayers(GraphFusionCase):
     @leaderboard("kernels of prefill and decode", "asc")
     def test_flash_attention(self, set_score, set_leaderboard_value):
         """Both with FlashAttention: 10 kernels and 975 MB, 12 kernels and 453.3 MB"""
-        prefill = self.fused(oracle.prefill(LLAMA8B, T, oracle.FLASH))
-        decode = self.fused(oracle.decode(LLAMA8B, oracle.FLASH), bind={"S": S})
+        prefill = self.kernels("fuse", oracle.prefill(LLAMA8B, T, oracle.FLASH))
+        decode = self.kernels("fuse", oracle.decode(LLAMA8B, oracle.FLASH), bind={"S": S})
         set_leaderboard_value(len(prefill) + len(decode))
         self.score(
             set_score,
@@ -70,7 +70,7 @@ class TestFuseLayers(GraphFusionCase):
             return (powers * y) @ p["m"] + powers
 
         g = self.program(program, {"m": self.numbers(64, 64)}, x=(32, 64), y=(32, 64))
-        kernels = self.fused(g)
+        kernels = self.kernels("fuse", g)
         n, m = 32 * 64 * 8, 64 * 64 * 8
         set_leaderboard_value(graph_cost(kernels)["bytes"])
         # x and y come in; the powers and their product with y go out, and come in; the sum goes out

@@ -218,7 +218,7 @@ class TestFused:
 
     def test_the_solutions_kernels(self) -> None:
         test = case(lab.fuse)
-        kernels = test.fused(test.program(self.program, self.PARAMS))
+        kernels = test.kernels("fuse", test.program(self.program, self.PARAMS))
         assert [k.label for k in kernels] == [k.label for k in lab.fuse(kernels[0].graph)]
 
     @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ class TestFused:
     def test_kernels_that_are_none(self, fuse: Callable[..., Any], message: str) -> None:
         test = case(fuse)
         with fails(message):
-            test.fused(test.program(self.program, self.PARAMS))
+            test.kernels("fuse", test.program(self.program, self.PARAMS))
 
     def test_sizes_are_passed_and_positions_not(self) -> None:
         seen = {}
@@ -250,7 +250,7 @@ class TestFused:
         cfg = LayerCfg(8, 2, 1, 4, 8)
         g, bind = oracle.decode(cfg, oracle.OPTIMIZED, arrays=True), {"S": 5, "P": 4}
         test = case(fuse)
-        assert len(test.fused(g, bind=bind)) == 14
+        assert len(test.kernels("fuse", g, bind=bind)) == 14
         assert seen == {"bind": {"S": 5}}
 
     def test_points_in_proportion(self) -> None:

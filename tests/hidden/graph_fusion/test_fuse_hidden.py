@@ -23,7 +23,7 @@ class TestFuseHidden(GraphFusionCase):
     def test_random(self):
         """30 random programs: kernels that run, are the program, and move no more than unfused"""
         for sample in self.samples(30, steps=24, least=10, dtypes=("f64", "bf16")):
-            kernels = self.fused(sample.graph, inputs=sample.inputs)
+            kernels = self.kernels("fuse", sample.graph, inputs=sample.inputs)
             if not kernels:
                 continue
             worst = oracle.unfused(sample.graph)
@@ -39,7 +39,7 @@ class TestFuseHidden(GraphFusionCase):
     def test_unfused_random(self):
         """enable=False on 20 random programs: a kernel a node, loads and stores to the byte"""
         for sample in self.samples(20, steps=24, least=10, dtypes=("f64", "bf16")):
-            kernels = self.fused(sample.graph, enable=False, inputs=sample.inputs)
+            kernels = self.kernels("fuse", sample.graph, enable=False, inputs=sample.inputs)
             worst = oracle.unfused(sample.graph)
             self.assertEqual(len(kernels), worst.kernels, "kernels")
             self.assertEqual(total_bytes(kernels), worst.bytes, "bytes")
@@ -80,6 +80,6 @@ class TestFuseHidden(GraphFusionCase):
         """Scores several layers, each alike."""
         graded = []
         for g, bind, reference in layers:
-            kernels = self.fused(g, bind=bind, inputs=self.inputs(g.bind(bind)))
+            kernels = self.kernels("fuse", g, bind=bind, inputs=self.inputs(g.bind(bind)))
             graded.append((f"a layer of {len(g)} nodes", kernels, reference))
         self.score(set_score, *graded)
