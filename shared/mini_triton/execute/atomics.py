@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mini_triton.execute.memory import active_lanes, by_buffer, check_bounds, expand_all
+from mini_triton.execute.memory import active_lanes, by_buffer, check_bounds, expand_all, observe
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
@@ -110,6 +110,8 @@ class _Lanes:
         self.flat = buffer.as_dtype(pointer.dtype)
         offsets = expand_all(frame, pointer.lanes, shape)
         check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")
+        if frame.machine.observers:
+            observe(frame, op, "atomic", pointer, mask, shape)
         frame.machine.count(op, buffer, "stored", active, pointer.dtype.itemsize)
         if op.used:
             frame.machine.count(op, buffer, "loaded", active, pointer.dtype.itemsize)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -13,6 +13,7 @@ from mini_triton.errors import BadLaunch, KernelError, Location
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant
 from mini_triton.execute.control import run_function
 from mini_triton.execute.frame import Frame
+from mini_triton.execute.observe import Observer
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.values import Buffer, Pointer, Value, dense
 from mini_triton.ir.program import Block, Op
@@ -30,7 +31,7 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)
 class Machine:
     """One launch; `counts[location, argument, "loaded" | "stored", element size]` are elements.
 
-    `show` takes the lines that its programs print.
+    `show` takes the lines that its programs print; `observers` are told every access.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class Machine:
         launch: Launch,
         chunk_elements: int = CHUNK_ELEMENTS,
         show: Callable[[str], None] = print,
+        observers: Sequence[Observer] = (),
     ) -> None:
+        self.observers = observers
         self.kernel = launch.kernel
         self.show = show
         self.grid = _checked_grid(launch)

@@ -13,6 +13,7 @@ import torch
 
 from mini_triton.errors import OutOfBounds
 from mini_triton.execute.access import Windows, leading_lanes, windows
+from mini_triton.execute.observe import Access, Kind
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Buffer, Pointer, count_lanes, pointer_at
 from mini_triton.ir.program import Op
@@ -83,10 +84,34 @@ def expand_all(frame: Frame, value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return value.expand(frame.count, *shape)
 
 
+_VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates"}
+
+
+def observe(
+    frame: Frame,
+    op: Op,
+    kind: Kind,
+    pointer: Pointer,
+    mask: Tensor | None,
+    shape: tuple[int, ...],
+    values: Tensor | None = None,
+) -> None:
+    """Checks an access's bounds, then tells it to the launch's observers."""
+    buffer = pointer.buffer
+    assert buffer is not None
+    access = Access(kind, op, buffer, frame, pointer, mask, shape, values)
+    numel = buffer.as_dtype(pointer.dtype).numel()
+    check_bounds(frame, op, buffer, access.offsets, access.mask, numel, _VERBS[kind])
+    for observer in frame.machine.observers:
+        observer.access(access)
+
+
 def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor) -> Tensor:
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
+    if frame.machine.observers:
+        observe(frame, op, "load", pointer, mask, op.types[0].shape)
     found = windows(pointer)
     if found is not None:
         if mask is None and found.within(flat.numel()):
@@ -135,6 +160,8 @@ def _write(
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
+    if frame.machine.observers:
+        observe(frame, op, "store", pointer, mask, shape, value)
     found = windows(pointer)
     if found is not None and _write_windows(frame, found, flat, mask, value, shape):
         return

@@ -1,0 +1,59 @@
+"""How the simulator runs launches: what is checked, what is modelled, on how much memory.
+
+`profile(…)` sets them for a region, `use(…)` for anything else, environment variables for a whole
+process. A launch that comes as a message brings none: they are those of the device that runs it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every launch of a region.
+
+    Attributes:
+        memory: bytes that a launch may take beyond its tensors; programs run in chunks that fit.
+        threads: how many cores a launch may use; None: all that this process may run on. Results
+            and counts do not depend on it.
+    """
+
+    memory: int = 256 * 1024 * 1024
+    threads: int | None = None
+
+
+def _from_environment() -> Settings:
+    """`MINI_TRITON_MEMORY` (bytes) and `MINI_TRITON_THREADS`."""
+    given: dict[str, Any] = {}
+    for name in ("memory", "threads"):
+        text = os.environ.get(f"MINI_TRITON_{name.upper()}")
+        if text is not None:
+            if not text.isdecimal() or int(text) == 0:
+                raise ValueError(f"MINI_TRITON_{name.upper()}={text!r} is no positive integer")
+            given[name] = int(text)
+    return Settings(**given)
+
+
+_in_force = _from_environment()
+
+
+def current() -> Settings:
+    """The settings in force."""
+    return _in_force
+
+
+@contextmanager
+def use(**changes: Any) -> Iterator[Settings]:
+    """Settings for a region: `with use(threads=1): …`."""
+    global _in_force
+    before = _in_force
+    _in_force = replace(before, **changes)
+    try:
+        yield _in_force
+    finally:
+        _in_force = before
