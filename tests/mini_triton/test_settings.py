@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-
 from mini_triton import settings
 
 
