@@ -10,14 +10,14 @@ from contextlib import contextmanager
 import torch
 
 from mini_triton.errors import BadLaunch, KernelError, Location
-from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant
+from mini_triton.execute.affine import Affine, constant
+from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.observe import Observer
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
-from mini_triton.execute.values import Buffer, Pointer, Value, dense
+from mini_triton.execute.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
-from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
 
 #: Elements of the largest tile over the programs of a chunk. A float32 tile then takes 2 MiB: about
@@ -47,39 +47,12 @@ class Machine:
         self.grid = _checked_grid(launch)
         self._prepared: Prepared = prepare(launch.ttir, launch.kernel)
         self.program = self._prepared.program
-        self.buffers: list[Buffer] = []
-        self._arguments = self._bind(launch)
+        self._arguments, self.buffers, self._written = bind(
+            launch, self.program.kernel.arg_types, self._prepared.stored_to
+        )
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
         per_chunk = max(1, chunk_elements // self.program.largest_tile)
         self._per_chunk = 1 if self._prepared.one_at_a_time else per_chunk
-
-    # ---------------------------------------------------------------- arguments
-    def _bind(self, launch: Launch) -> list[Value]:
-        kinds = self.program.kernel.arg_types
-        for name, arg in zip(launch.arg_names, launch.args, strict=True):
-            if type(arg).__name__ == "TensorDescriptor":
-                raise BadLaunch(
-                    f"kernel {self.kernel}: argument {name} is a TensorDescriptor; pass the tensor "
-                    "and make the descriptor in the kernel with tl.make_tensor_descriptor"
-                )
-        if len(kinds) != len(launch.args):
-            raise BadLaunch(
-                f"kernel {self.kernel} takes {len(kinds)} arguments that are not constants, "
-                f"{len(launch.args)} were given"
-            )
-        values: list[Value] = []
-        for position, (name, kind, arg) in enumerate(
-            zip(launch.arg_names, kinds, launch.args, strict=True)
-        ):
-            values.append(_argument(self.kernel, name, position, kind, arg))
-            if isinstance(values[-1], Pointer) and values[-1].buffer is not None:
-                self.buffers.append(values[-1].buffer)
-        stored = self._prepared.stored_to
-        written = [b for b in self.buffers if stored is None or b.position in stored]
-        for buffer in self.buffers:
-            buffer.stored_to = any(buffer.overlaps(other) for other in written)
-        self._written = written
-        return values
 
     # ---------------------------------------------------------------- the grid
     def run(self) -> None:
@@ -170,46 +143,3 @@ def _checked_grid(launch: Launch) -> tuple[int, int, int]:
                 f"a grid has 0 to {limit} there"
             )
     return launch.grid
-
-
-def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) -> Value:
-    if kind.is_pointer:
-        return _pointer(kernel, name, position, kind, arg)
-    if kind.element not in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
-        raise BadLaunch(
-            f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; "
-            "make the descriptor in the kernel with tl.make_tensor_descriptor"
-        )
-    if not isinstance(arg, (int, float)):
-        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")
-    try:
-        number = float(arg) if kind.is_float else int(arg)
-    except (ValueError, OverflowError) as error:  # which no launch of Triton's own leads to
-        raise BadLaunch(f"kernel {kernel}: argument {name} is no {kind}: {error}") from None
-    if isinstance(number, float):
-        return torch.tensor([number], dtype=torch.float64).to(kind.dtype)
-    bits = number & ((1 << kind.bits) - 1)
-    signed = bits - (1 << kind.bits) if kind.bits > 1 and bits >> (kind.bits - 1) else bits
-    if kind.dtype in INDEX_DTYPES:
-        return constant(signed, kind.dtype)
-    return torch.tensor([signed]).to(kind.dtype)
-
-
-def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> Pointer:
-    assert kind.pointee is not None
-    dtype = kind.pointee.dtype if not kind.pointee.is_pointer else torch.int64
-    if isinstance(arg, int):
-        return Pointer(None, constant(arg, torch.int64), None, dtype)
-    if not isinstance(arg, torch.Tensor):
-        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a tensor")
-    if arg.device.type != "cpu" or arg.layout != torch.strided:
-        raise BadLaunch(
-            f"kernel {kernel}: tensor {name} is {arg.layout} on {arg.device}; the simulator runs "
-            "on dense CPU tensors: create it with device='cpu'"
-        )
-    own = arg.detach()
-    span = 1 + sum((n - 1) * s for n, s in zip(own.shape, own.stride(), strict=True))
-    flat = own.as_strided((0 if own.numel() == 0 else span,), (1,))
-    flat = flat.view(SIGNLESS.get(flat.dtype, flat.dtype))
-    buffer = Buffer(name, flat, tuple(own.shape), tuple(own.stride()), position=position)
-    return Pointer(buffer, constant(0, torch.int64), None, dtype)

@@ -1,0 +1,88 @@
+"""Arguments of a launch as values of the kernel's parameters."""
+
+from __future__ import annotations
+
+import torch
+
+from mini_triton.errors import BadLaunch
+from mini_triton.execute.affine import INDEX_DTYPES, constant
+from mini_triton.execute.values import Buffer, Pointer, Value
+from mini_triton.ir.types import SIGNLESS, Type
+from mini_triton.launch import Launch
+
+
+def bind(
+    launch: Launch, kinds: tuple[Type, ...], stored: frozenset[int] | None
+) -> tuple[list[Value], list[Buffer], list[Buffer]]:
+    """(a value for each parameter, the tensors behind them, those that the kernel may write).
+
+    kinds: types of the kernel's parameters. stored: positions of those through which the kernel may
+    store, None if through any. Raises `BadLaunch` for an argument that does not fit its parameter.
+    """
+    for name, arg in zip(launch.arg_names, launch.args, strict=True):
+        if type(arg).__name__ == "TensorDescriptor":
+            raise BadLaunch(
+                f"kernel {launch.kernel}: argument {name} is a TensorDescriptor; pass the tensor "
+                "and make the descriptor in the kernel with tl.make_tensor_descriptor"
+            )
+    if len(kinds) != len(launch.args):
+        raise BadLaunch(
+            f"kernel {launch.kernel} takes {len(kinds)} arguments that are not constants, "
+            f"{len(launch.args)} were given"
+        )
+    values: list[Value] = []
+    buffers: list[Buffer] = []
+    for position, (name, kind, arg) in enumerate(
+        zip(launch.arg_names, kinds, launch.args, strict=True)
+    ):
+        value = _argument(launch.kernel, name, position, kind, arg)
+        values.append(value)
+        if isinstance(value, Pointer) and value.buffer is not None:
+            buffers.append(value.buffer)
+    written = [b for b in buffers if stored is None or b.position in stored]
+    for buffer in buffers:
+        buffer.stored_to = any(buffer.overlaps(other) for other in written)
+    return values, buffers, written
+
+
+def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) -> Value:
+    if kind.is_pointer:
+        return _pointer(kernel, name, position, kind, arg)
+    if kind.element not in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
+        raise BadLaunch(
+            f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; "
+            "make the descriptor in the kernel with tl.make_tensor_descriptor"
+        )
+    if not isinstance(arg, (int, float)):
+        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")
+    try:
+        number = float(arg) if kind.is_float else int(arg)
+    except (ValueError, OverflowError) as error:  # which no launch of Triton's own leads to
+        raise BadLaunch(f"kernel {kernel}: argument {name} is no {kind}: {error}") from None
+    if isinstance(number, float):
+        return torch.tensor([number], dtype=torch.float64).to(kind.dtype)
+    bits = number & ((1 << kind.bits) - 1)
+    signed = bits - (1 << kind.bits) if kind.bits > 1 and bits >> (kind.bits - 1) else bits
+    if kind.dtype in INDEX_DTYPES:
+        return constant(signed, kind.dtype)
+    return torch.tensor([signed]).to(kind.dtype)
+
+
+def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> Pointer:
+    assert kind.pointee is not None
+    dtype = kind.pointee.dtype if not kind.pointee.is_pointer else torch.int64
+    if isinstance(arg, int):
+        return Pointer(None, constant(arg, torch.int64), None, dtype)
+    if not isinstance(arg, torch.Tensor):
+        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a tensor")
+    if arg.device.type != "cpu" or arg.layout != torch.strided:
+        raise BadLaunch(
+            f"kernel {kernel}: tensor {name} is {arg.layout} on {arg.device}; the simulator runs "
+            "on dense CPU tensors: create it with device='cpu'"
+        )
+    own = arg.detach()
+    span = 1 + sum((n - 1) * s for n, s in zip(own.shape, own.stride(), strict=True))
+    flat = own.as_strided((0 if own.numel() == 0 else span,), (1,))
+    flat = flat.view(SIGNLESS.get(flat.dtype, flat.dtype))
+    buffer = Buffer(name, flat, tuple(own.shape), tuple(own.stride()), position=position)
+    return Pointer(buffer, constant(0, torch.int64), None, dtype)
