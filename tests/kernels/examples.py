@@ -17,9 +17,12 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
 from tests.kernels import (  # noqa: E402 - after the path is set, when run as a script
+    cross_entropy,
     flash_attention,
     layer_norm,
+    layer_norm_backward,
     matmul,
+    persistent_matmul,
     softmax,
     vector_add,
 )
@@ -39,6 +42,9 @@ def examples() -> dict[str, tuple[Callable[[], Outputs], Callable[[], Outputs]]]
     a, b = randn(100, 72), randn(72, 90)
     q, k, v = randn(2, 100, 32), randn(2, 100, 32), randn(2, 100, 32)
     small = (32, 32, 16)
+    mean, rstd = layer_norm_backward.statistics(rows)
+    rows_dy = randn(7, 300)
+    target = torch.tensor([5, -100, 299, 0, 128, -100, 127])
     return {
         "vector_add": (
             lambda: (vector_add.add(x, y, block=256),),
@@ -53,6 +59,16 @@ def examples() -> dict[str, tuple[Callable[[], Outputs], Callable[[], Outputs]]]
             lambda: (layer_norm.layer_norm(rows, weight, bias, block=128),),
             lambda: (layer_norm.reference(rows, weight, bias),),
         ),
+        "layer_norm_backward": (
+            lambda: layer_norm_backward.layer_norm_backward(
+                rows, weight, mean, rstd, rows_dy, programs=3
+            ),
+            lambda: layer_norm_backward.reference(rows, weight, mean, rstd, rows_dy),
+        ),
+        "cross_entropy": (
+            lambda: cross_entropy.cross_entropy(rows, target, block=128),
+            lambda: cross_entropy.reference(rows, target),
+        ),
         "matmul": (
             lambda: (matmul.matmul(a, b, small),),
             lambda: (matmul.reference(a, b),),
@@ -60,6 +76,10 @@ def examples() -> dict[str, tuple[Callable[[], Outputs], Callable[[], Outputs]]]
         "matmul_transposed": (
             lambda: (matmul.matmul(b.t(), a.t(), small),),
             lambda: (matmul.reference(b.t(), a.t()),),
+        ),
+        "persistent_matmul": (
+            lambda: (persistent_matmul.persistent_matmul(a, b, small, programs=5),),
+            lambda: (persistent_matmul.reference(a, b),),
         ),
         "flash_forward": (
             lambda: flash_attention.flash_forward(q, k, v, block=(32, 16)),

@@ -11,7 +11,17 @@ import mini_triton
 import pytest
 import torch
 
-from tests.kernels import examples, flash_attention, layer_norm, matmul, softmax, vector_add
+from tests.kernels import (
+    cross_entropy,
+    examples,
+    flash_attention,
+    layer_norm,
+    layer_norm_backward,
+    matmul,
+    persistent_matmul,
+    softmax,
+    vector_add,
+)
 
 EXAMPLES = examples.examples()
 
@@ -75,6 +85,42 @@ def test_layer_norm_reads_a_row_three_times() -> None:
     assert launch.tensors["x_ptr"].loaded == 3 * 7 * 300
     assert launch.tensors["w_ptr"].loaded == launch.tensors["b_ptr"].loaded == 7 * 300
     assert launch.stored == 7 * 300
+
+
+def test_layer_norm_backward_reads_a_row_once_and_weights_once_a_program() -> None:
+    x, w, dy = torch.randn(7, 300), torch.randn(300), torch.randn(7, 300)
+    with mini_triton.profile(host=False) as p:
+        layer_norm_backward.layer_norm_backward(
+            x, w, *layer_norm_backward.statistics(x), dy, programs=3
+        )
+    (launch,) = p.launches
+    assert launch.tensors["x_ptr"].loaded == launch.tensors["dy_ptr"].loaded == 7 * 300
+    assert launch.tensors["w_ptr"].loaded == 3 * 300
+    assert launch.tensors["mean_ptr"].loaded == launch.tensors["rstd_ptr"].loaded == 7
+    assert launch.tensors["dx_ptr"].stored == 7 * 300
+    assert launch.tensors["dw_ptr"].stored == launch.tensors["db_ptr"].stored == 3 * 300
+
+
+def test_cross_entropy_reads_no_logit_of_an_ignored_row() -> None:
+    x, target = torch.randn(5, 300), torch.tensor([3, -100, 299, 0, -100])
+    with mini_triton.profile(host=False) as p:
+        cross_entropy.cross_entropy(x, target, block=128)
+    (launch,) = p.launches
+    assert launch.tensors["x_ptr"].loaded == 3 * (2 * 300 + 1)
+    assert launch.tensors["dx_ptr"].stored == 5 * 300
+    assert launch.tensors["loss_ptr"].stored == 5
+
+
+def test_persistent_matmul_moves_what_one_program_a_tile_would() -> None:
+    a, b = torch.randn(100, 72), torch.randn(72, 90)
+    loaded = []
+    for programs in (1, 5, 12):
+        with mini_triton.profile() as p:
+            c = persistent_matmul.persistent_matmul(a, b, (32, 32, 16), programs=programs)
+        torch.testing.assert_close(c, a @ b, rtol=2e-5, atol=2e-5)
+        loaded.append(p.loaded)
+        assert p.stored == 100 * 90
+    assert set(loaded) == {3 * 100 * 72 + 4 * 72 * 90}
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(64, 64, 64), (100, 90, 72), (33, 17, 16)])
