@@ -7,10 +7,8 @@ Five parts, each a table or two and what to see in them. Parts whose task is not
 Runs on the simulator, on a machine with a GPU as well: it is the simulator that counts.
 """
 
-import importlib.util
 import math
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -25,9 +23,7 @@ import mini_triton
 import numpy as np
 import torch
 from console import fmt_bytes, fmt_time, print_header, print_observations, print_table
-
-HERE = Path(__file__).resolve().parent
-HOUSE = HERE.parents[1]
+from console.demo import Missing, command, load, pyplot
 
 HALF = 2  # bytes of an element in parts 2 to 4: float16
 SRAM = 100 * 1024 // HALF  # M, what FA1 counts with on an A100: 100 KB, in elements
@@ -35,22 +31,7 @@ PEAK, BANDWIDTH = 312e12, 1.555e12  # A100 40 GB: float16 FLOP/s of its tensor c
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 
 
-class Missing(Exception):
-    """A file that a part needs is not in the submission."""
-
-
-def load(name: str, path: Path) -> ModuleType:
-    """Imports the file `path` as module `name`."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise Missing(f"there is no {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-oracle = load("oracle", HERE / "oracle.py")
+oracle = load(Path(__file__).with_name("oracle.py"))
 
 
 class Submission:
@@ -66,7 +47,7 @@ class Submission:
         if name not in self.FILES:
             raise AttributeError(name)
         if name not in self._loaded:
-            self._loaded[name] = load(name, self.folder / f"{name}.py")
+            self._loaded[name] = load(self.folder / f"{name}.py")
         return self._loaded[name]
 
 
@@ -479,20 +460,6 @@ def kernels_against_pytorch(student: Submission) -> None:
 INK = {"standard": "#444444", "FA1": "#c44e52", "FA2": "#4c72b0", "wide": "#55a868"}
 
 
-def pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise click.ClickException(
-            "the plots need matplotlib: pip install matplotlib, or leave out --png"
-        ) from None
-    return plt
-
-
 def plain_numbers(axis: Any, ticks: Sequence[float]) -> None:
     """Ticks of a logarithmic axis, written out: 0.1, 10 and 1,000 instead of powers of ten."""
     axis.set_ticks(ticks, [f"{tick:,g}" for tick in ticks])
@@ -638,55 +605,17 @@ PARTS = (
 )
 
 
-def default_submission() -> Path:
-    """The reference solution where there is one, else the files that a student fills."""
-    solution = HOUSE / "solutions" / "flash_attention"
-    return solution if solution.is_dir() else HOUSE / "starter" / "flash_attention"
-
-
-@click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option(
-    "--submission",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="The folder with your files.  [default: the solution, or else the starter]",
-)
-@click.option(
-    "--png",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A folder to save three plots in.",
-)
-def main(submission: Path | None, png: Path | None) -> None:
-    """Prints the parts and, if asked, saves plots; of tasks not started it says so and goes on."""
-    folder = submission or default_submission()
-    folder = folder.parent if folder.is_file() else folder
+def opened(path: Path) -> Submission:
+    """The files of a folder, or those beside a file."""
+    folder = path.parent if path.is_file() else path
     if not any((folder / f"{name}.py").is_file() for name in Submission.FILES):
         names = ", ".join(f"{name}.py" for name in Submission.FILES)
-        raise click.ClickException(f"there is none of {names} in {folder}")
-    student = Submission(folder)
+        raise Missing(f"there is none of {names} in {folder}")
     click.echo(f"Running the files in {folder}")
-    for part in PARTS:
-        run(part, student)
-    if png is not None:
-        click.echo()
-        png.mkdir(parents=True, exist_ok=True)
-        for name, plot in PLOTS.items():
-            if run(plot, student, png / name):
-                click.echo(f"Saved {png / name}")
+    return Submission(folder)
 
 
-def run(part: Callable[..., None], *arguments: object) -> bool:
-    """Runs a part; whether it came to its end, or said what it lacks."""
-    try:
-        part(*arguments)
-    except NotImplementedError as stub:
-        click.echo(f"not started: {stub}")
-        return False
-    except Missing as missing:
-        click.echo(f"left out: {missing}")
-        return False
-    return True
-
+main = command(__file__, __doc__, opened, PARTS, PLOTS)
 
 if __name__ == "__main__":
     main()

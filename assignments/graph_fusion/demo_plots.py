@@ -6,10 +6,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import click
 import demo_layers as layers
 import numpy as np
 from console import fmt_bytes
+from console.demo import pyplot
 from graph_ir import H100, Kernel, kernel_time
 
 INK = {
@@ -17,20 +17,6 @@ INK = {
     **{"composite": "#8172b3", "opaque": "#c44e52"},
 }
 SHOWN = ("decomposed", "fused, FlashAttention")
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise click.ClickException(
-            "the plots need matplotlib: pip install matplotlib, or leave out --png"
-        ) from None
-    return plt
 
 
 def finish(plt: Any, figure: Any, png: Path) -> None:

@@ -6,9 +6,7 @@
 Runs on the simulator, on a machine with a GPU as well: it is the simulator that counts.
 """
 
-import importlib.util
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -18,29 +16,17 @@ os.environ.setdefault("TRITON_DEFAULT_BACKEND", "mini_triton")  # before triton 
 import click
 import mini_triton
 import torch
+from console.demo import default_submission, load, module_of, pyplot
 from rich.console import Console
 from rich.table import Table
 
-HERE = Path(__file__).resolve().parent
-HOUSE = HERE.parents[1]
 EPS = 1e-5
 PROGRAMS = 16  # of the persistent backward
 
 console = Console()
 
 
-def load(name: str, path: Path) -> ModuleType:
-    """Imports the file `path` as module `name`."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise click.ClickException(f"there is no {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-oracle = load("oracle", HERE / "oracle.py")
+oracle = load(Path(__file__).with_name("oracle.py"))
 
 
 def unfused(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
@@ -194,15 +180,7 @@ def every_tensor_once(M: int, N: int) -> tuple[int, int]:
 
 def plot(student: ModuleType, png: Path, M: int = 256) -> None:
     """Bytes of a whole step against N, from 64 to 4096, as a PNG."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise click.ClickException(
-            "the plot needs matplotlib: pip install matplotlib, or leave out --png"
-        ) from None
+    plt = pyplot()
     widths = [2**k for k in range(6, 13)]
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
     for name, step in steps(student).items():
@@ -230,12 +208,6 @@ def plot(student: ModuleType, png: Path, M: int = 256) -> None:
 # -------------------------------------------------------------------------------------------------
 
 
-def default_submission() -> Path:
-    """The reference solution where there is one, else the file that a student fills."""
-    solution = HOUSE / "solutions" / "rmsnorm"
-    return solution if solution.is_dir() else HOUSE / "starter" / "rmsnorm"
-
-
 @click.command(help=(__doc__ or "").partition("\n")[0])
 @click.option(
     "--submission",
@@ -248,10 +220,8 @@ def default_submission() -> Path:
 )
 def main(submission: Path | None, png: Path | None) -> None:
     """Prints three tables and, if asked, saves a plot; tasks not started end it with a word."""
-    path = submission or default_submission()
-    file = path / "rmsnorm.py" if path.is_dir() else path
-    student = load("rmsnorm", file)
-    console.print(f"Running {file}\n")
+    student = module_of("rmsnorm")(submission or default_submission(Path(__file__)))
+    console.print()
     try:
         for part in (differences, counts, comparison):
             console.print(part(student), "")

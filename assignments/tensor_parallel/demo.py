@@ -8,10 +8,8 @@ Parts 1 to 3 (`demo_simulated.py`) run your functions on simulated devices, part
 (`demo_costs.py`) are arithmetic with your formulas; the plots are here.
 """
 
-import importlib.util
 import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -19,15 +17,14 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is: threads are slower on small arrays
 
-import click
 import demo_costs as costs
 import demo_simulated as simulated
 from console import fmt_bytes
+from console.demo import command, module_of, pyplot
 from hw_specs import H100
 from llm_math import LLAMA3_8B
 from transformer_lab import TINY
 
-HOUSE = Path(__file__).resolve().parents[2]
 PARTS = (
     simulated.products,
     simulated.forward_on_ranks,
@@ -48,20 +45,6 @@ INK = {
     **{"1d": "#c44e52", "2d": "#4c72b0", "gathered": "#55a868"},
     **{"shards": "#4c72b0", "embedding, norms": "#8172b3", "KV": "#dd8452"},
 }
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, drawing to files."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise click.ClickException(
-            "the plots need matplotlib: pip install matplotlib, or leave out --png"
-        ) from None
-    return plt
 
 
 def finish(plt: Any, figure: Any, png: Path) -> None:
@@ -211,60 +194,7 @@ PLOTS = {
 # -------------------------------------------------------------------------------------------------
 
 
-def load(path: Path) -> ModuleType:
-    """Imports the student's file as `shard_lab`."""
-    spec = importlib.util.spec_from_file_location("shard_lab", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise click.ClickException(f"there is no {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["shard_lab"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def default_submission() -> Path:
-    """The reference solution where there is one, else the file that a student fills."""
-    solution = HOUSE / "solutions" / "tensor_parallel"
-    return solution if solution.is_dir() else HOUSE / "starter" / "tensor_parallel"
-
-
-@click.command(help=(__doc__ or "").partition("\n")[0])
-@click.option(
-    "--submission",
-    type=click.Path(path_type=Path),
-    default=None,
-    help="Your shard_lab.py, or its folder.  [default: the solution, or else the starter]",
-)
-@click.option(
-    "--png",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="A folder to save five plots in.",
-)
-def main(submission: Path | None, png: Path | None) -> None:
-    """Prints the parts and, if asked, saves plots; of tasks not started it says so and goes on."""
-    file = submission or default_submission()
-    file = file / "shard_lab.py" if file.is_dir() else file
-    lab = load(file)
-    click.echo(f"Running {file}")
-    for part in PARTS:
-        run(part, lab)
-    if png is not None:
-        click.echo()
-        png.mkdir(parents=True, exist_ok=True)
-        for name, plot in PLOTS.items():
-            if run(plot, lab, png / name):
-                click.echo(f"Saved {png / name}")
-
-
-def run(part: Callable[..., None], *arguments: object) -> bool:
-    """Runs a part; whether it came to its end, or said what is not started."""
-    try:
-        part(*arguments)
-    except NotImplementedError as stub:
-        click.echo(f"not started: {stub}")
-        return False
-    return True
-
+main = command(__file__, __doc__, module_of("shard_lab"), PARTS, PLOTS)
 
 if __name__ == "__main__":
     main()

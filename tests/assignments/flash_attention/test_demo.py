@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -240,11 +241,5 @@ class TestOfUnfinishedWork:
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(demo.click.ClickException, match="pip install matplotlib"):
+    with pytest.raises(click.ClickException, match="pip install matplotlib"):
         demo.plot_sram(demo.Submission(SOLUTION), tmp_path / "sram.png")
-
-
-def test_the_default_is_the_solution_where_there_is_one(tmp_path, monkeypatch):
-    assert demo.default_submission() == SOLUTION
-    monkeypatch.setattr(demo, "HOUSE", tmp_path)
-    assert demo.default_submission() == tmp_path / "starter" / "flash_attention"

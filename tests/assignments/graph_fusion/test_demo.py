@@ -1,35 +1,24 @@
 """The demo runs, its figures are those of arithmetic done by hand, and it survives what is open."""
 
-import importlib.util
 import re
 import sys
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from click.testing import CliRunner
+from console.demo import load as load_submission
+from console.demo import run
 from graph_ir.ops import causal_mask
 from graph_ir.trace import bernoulli, exp, kv_write, rms_norm, softmax
+
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 SOLUTION = HOUSE / "solutions/graph_fusion"
 BW, PRODUCTS = 3.35e12, 989e12  # of an H100
-
-
-def load(path: Path) -> ModuleType:
-    """Imports the demo as Python does when it is run: the parts beside it can be imported."""
-    spec = importlib.util.spec_from_file_location("graph_fusion_demo", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["graph_fusion_demo"] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
-
 
 demo = load(HOUSE / "assignments/graph_fusion/demo.py")
 layers, emitted, plots = demo.layers, demo.emitted, demo.plots
@@ -171,7 +160,7 @@ def changed(folder: Path, text: str) -> ModuleType:
     """The solution with definitions that replace its own."""
     solution = (SOLUTION / "graph_lab.py").read_text()
     (folder / "graph_lab.py").write_text(solution + "\n\n" + text)
-    return demo.load(folder / "graph_lab.py")
+    return load_submission(folder / "graph_lab.py")
 
 
 def not_started(name: str, task: int) -> str:
@@ -184,9 +173,9 @@ class TestOfUnfinishedWork:
         lab = changed(tmp_path, "\n\n".join(not_started(name, 6) for name in names))
         for one in demo.PARTS:
             if one is not layers.pytorch_2:
-                demo.run(one, lab)
+                run(one, lab)
         for plot in demo.PLOTS.values():
-            assert not demo.run(plot, lab, tmp_path / "none.png")
+            assert not run(plot, lab, tmp_path / "none.png")
         output = capsys.readouterr().out
         assert output.count("not started: graph_fusion 6: do") >= 7
         assert "|" not in output  # no table, and nothing to be seen in one
@@ -195,7 +184,7 @@ class TestOfUnfinishedWork:
 
     def test_a_pass_that_is_not_started_is_left_out(self, tmp_path, capsys):
         lab = changed(tmp_path, not_started("fold_norm_weight", 4))
-        demo.run(layers.small, lab)
+        run(layers.small, lab)
         output = capsys.readouterr().out
         assert "not started: graph_fusion 4: do (fold_norm_weight)" in output
         (cells,) = rows(output, "0")
@@ -204,7 +193,7 @@ class TestOfUnfinishedWork:
 
     def test_without_decompose(self, tmp_path, capsys):
         lab = changed(tmp_path, not_started("decompose", 1))
-        demo.run(layers.decode_4096, lab)
+        run(layers.decode_4096, lab)
         output = capsys.readouterr().out
         assert "not started: graph_fusion 1: do" in output
         assert rows(output, "decomposed") == []
@@ -220,17 +209,17 @@ class TestOfUnfinishedWork:
             "    first, second, *rest = _fuse(g, enable, bind)\n"
             "    return [second, first, *rest]\n",
         )
-        demo.run(layers.small, lab)
+        run(layers.small, lab)
         assert re.search(
             r"✗ .* needs %\d+, which no earlier kernel has stored", capsys.readouterr().out
         )
 
     def test_bytes_that_are_not_so_are_marked(self, tmp_path, capsys, monkeypatch):
         """A kernel that says that it loads half of what it does."""
-        lab = demo.load(SOLUTION / "graph_lab.py")
+        lab = load_submission(SOLUTION / "graph_lab.py")
         monkeypatch.setattr(layers.Kernel, "reads", property(lambda kernel: 2048))
-        demo.run(layers.small, lab)
-        demo.run(emitted.emitted, lab)
+        run(layers.small, lab)
+        run(emitted.emitted, lab)
         output = capsys.readouterr().out
         assert "✗ 4,096 B, 4,096 B" in output
         assert "✗ 4,096 B |" in output
@@ -242,7 +231,7 @@ class TestOfUnfinishedWork:
 
 
 def test_no_two_boxes_of_a_row_overlap():
-    lab = demo.load(SOLUTION / "graph_lab.py")
+    lab = load_submission(SOLUTION / "graph_lab.py")
     for layer in layers.LAYERS:
         for kernels in plots.variants(lab, layer, plots.SHOWN).values():
             arrows = plots.edges(kernels)
@@ -255,15 +244,9 @@ def test_no_two_boxes_of_a_row_overlap():
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    lab = demo.load(SOLUTION / "graph_lab.py")
-    with pytest.raises(demo.plots.click.ClickException, match="pip install matplotlib"):
+    lab = load_submission(SOLUTION / "graph_lab.py")
+    with pytest.raises(click.ClickException, match="pip install matplotlib"):
         plots.plot_graph(lab, tmp_path / "graph.png")
-
-
-def test_the_default_is_the_solution_where_there_is_one(tmp_path, monkeypatch):
-    assert demo.default_submission() == SOLUTION
-    monkeypatch.setattr(demo, "HOUSE", tmp_path)
-    assert demo.default_submission() == tmp_path / "starter" / "graph_fusion"
 
 
 class TestHandout:
@@ -301,7 +284,7 @@ class TestHandout:
 
     def test_programs_of_the_passes(self):
         """Listings are parts of graphs that are printed here."""
-        lab = demo.load(SOLUTION / "graph_lab.py")
+        lab = load_submission(SOLUTION / "graph_lab.py")
 
         def alike(p, x, y):
             return x * y + y * x, -x, bernoulli(x, 0.5) + bernoulli(x, 0.5)
@@ -342,7 +325,7 @@ class TestHandout:
 
     def test_kernels(self):
         """Every kernel that is printed is one that `fuse` makes of the program beside it."""
-        lab = demo.load(SOLUTION / "graph_lab.py")
+        lab = load_submission(SOLUTION / "graph_lab.py")
 
         def three(p, x, k, cache, new):
             heads = k.reshape(2, 1, 5, 4).expand(2, 3, 5, 4).reshape(6, 5, 4)

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -66,5 +67,5 @@ def test_no_file(tmp_path):
 
 def test_without_matplotlib(tmp_path, monkeypatch, solution):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(demo.click.ClickException, match="pip install matplotlib"):
+    with pytest.raises(click.ClickException, match="pip install matplotlib"):
         demo.plot(solution, tmp_path / "bytes.png")

@@ -1,34 +1,23 @@
 """The demo runs, its figures are those of arithmetic done by hand, and it survives what is open."""
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 from click.testing import CliRunner
+from console.demo import load as load_submission
+from console.demo import run
+
+from tests.assignments.loading import load
 
 HOUSE = Path(__file__).resolve().parents[3]
 SOLUTION = HOUSE / "solutions/tensor_parallel"
 STARTER = HOUSE / "starter/tensor_parallel"
 ALPHA, BANDWIDTH = 1.9e-6, 450e9  # of NVLink 4
 HBM = 3.35e12  # bytes a second, of an H100
-
-
-def load(path: Path) -> ModuleType:
-    """Imports the demo as Python does when it is run: the parts beside it can be imported."""
-    spec = importlib.util.spec_from_file_location("tensor_parallel_demo", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["tensor_parallel_demo"] = module
-    sys.path.insert(0, str(path.parent))
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
-
 
 demo = load(HOUSE / "assignments/tensor_parallel/demo.py")
 fmt_bytes, fmt_time = demo.simulated.fmt_bytes, demo.simulated.fmt_time
@@ -221,11 +210,11 @@ class TestOfTheSolution:
             assert f"Saved {path}" in output
 
 
-def changed(folder: Path, text: str) -> Path:
+def changed(folder: Path, text: str) -> ModuleType:
     """The solution with definitions that replace its own."""
     solution = (SOLUTION / "shard_lab.py").read_text()
     (folder / "shard_lab.py").write_text(solution + "\n\n" + text)
-    return folder
+    return load_submission(folder / "shard_lab.py")
 
 
 class TestOfUnfinishedWork:
@@ -244,7 +233,7 @@ class TestOfUnfinishedWork:
         text = (
             "def tp_forward_sp(*args):\n    raise NotImplementedError('tensor_parallel 6: cut')\n"
         )
-        demo.run(demo.simulated.functions_at_4, demo.load(changed(tmp_path, text) / "shard_lab.py"))
+        run(demo.simulated.functions_at_4, changed(tmp_path, text))
         output = capsys.readouterr().out
         assert "not started: tensor_parallel 6: cut (tp_forward_sp)" in output
         assert cells(output, "tp_backward")[3] == "✓"
@@ -256,7 +245,7 @@ class TestOfUnfinishedWork:
         text = (
             "def shard_params_tp(*args):\n    raise NotImplementedError('tensor_parallel 3: cut')\n"
         )
-        demo.run(demo.costs.memory, demo.load(changed(tmp_path, text) / "shard_lab.py"))
+        run(demo.costs.memory, changed(tmp_path, text))
         output = capsys.readouterr().out
         assert "Llama-3.1-70B" in output
         assert "TINY" not in output
@@ -269,7 +258,7 @@ class TestOfUnfinishedWork:
             "    _once(comm, arrays, algo)\n"
             "    return _once(comm, arrays, algo)\n"
         )
-        demo.run(demo.simulated.products, demo.load(changed(tmp_path, text) / "shard_lab.py"))
+        run(demo.simulated.products, changed(tmp_path, text))
         row = cells(capsys.readouterr().out, "A[I, J_X] · B[J_X, K] → C[I, K]")
         assert row[1:4] == ["2 all_reduce", "6.29 MB", "✗ 3.15 MB"]
 
@@ -280,7 +269,7 @@ class TestOfUnfinishedWork:
             "def shard_params_tp(params, cfg, n):\n"
             "    return [p | {'lm_head': params['lm_head']} for p in _cut(params, cfg, n)]\n"
         )
-        demo.run(demo.costs.memory, demo.load(changed(tmp_path, text) / "shard_lab.py"))
+        run(demo.costs.memory, changed(tmp_path, text))
         assert "✗ TINY, n = 2: rank 0 holds 62,784 numbers, not 59,456" in capsys.readouterr().out
 
     def test_wrong_tokens_are_marked(self, tmp_path, capsys):
@@ -289,7 +278,7 @@ class TestOfUnfinishedWork:
             "def tp_generate(*args):\n"
             "    return _generate(*args) + 1\n"
         )
-        demo.run(demo.simulated.functions_at_4, demo.load(changed(tmp_path, text) / "shard_lab.py"))
+        run(demo.simulated.functions_at_4, changed(tmp_path, text))
         assert cells(capsys.readouterr().out, "tp_generate, 4 tokens")[0] == "✗ other tokens"
 
     def test_no_file(self, tmp_path):
@@ -300,12 +289,6 @@ class TestOfUnfinishedWork:
 
 def test_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    lab = demo.load(SOLUTION / "shard_lab.py")
-    with pytest.raises(demo.click.ClickException, match="pip install matplotlib"):
+    lab = load_submission(SOLUTION / "shard_lab.py")
+    with pytest.raises(click.ClickException, match="pip install matplotlib"):
         demo.plot_memory(lab, tmp_path / "memory.png")
-
-
-def test_the_default_is_the_solution_where_there_is_one(tmp_path, monkeypatch):
-    assert demo.default_submission() == SOLUTION
-    monkeypatch.setattr(demo, "HOUSE", tmp_path)
-    assert demo.default_submission() == tmp_path / "starter" / "tensor_parallel"
