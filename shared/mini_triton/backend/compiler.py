@@ -8,8 +8,6 @@ loads and drop dead ones, as they would for hardware.
 from __future__ import annotations
 
 import functools
-import hashlib
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -18,42 +16,9 @@ from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
 #: Part of the compile cache's key: raise it when the stages below change.
-STAGES_VERSION = "1"
-
-
-@dataclass(frozen=True)
-class Options:
-    """Launch options that Triton's front end and users pass; all are accepted as on NVIDIA's
-    backend, those that only steer code generation have no effect on results or counts."""
-
-    num_warps: int = 4
-    num_ctas: int = 1
-    num_stages: int = 3
-    warp_size: int = 32
-    maxnreg: int | None = None
-    enable_fp_fusion: bool = True
-    launch_cooperative_grid: bool = False
-    launch_pdl: bool = False
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e4b15", "fp8e4nv", "fp8e5")
-    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ("fp8e4b15",)
-    default_dot_input_precision: str = "tf32"
-    allowed_dot_input_precisions: tuple[str, ...] = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
-    max_num_imprecise_acc_default: int = 0
-    extern_libs: tuple[tuple[str, str], ...] = ()
-    debug: bool = False
-    backend_name: str = "cuda"
-    sanitize_overflow: bool = True
-    arch: str = "sm90"
-    instrumentation_mode: str = ""
-
-    def __post_init__(self) -> None:
-        if self.num_warps <= 0 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps must be a power of 2, not {self.num_warps}")
-
-    def hash(self) -> str:
-        """Identifies these options in Triton's compile cache."""
-        text = repr(sorted(vars(self).items()))
-        return hashlib.sha256(text.encode()).hexdigest()
+STAGES_VERSION = "2"
+#: The GPU whose language the simulator speaks.
+SM90 = GPUTarget("cuda", 90, 32)
 
 
 def _smallest_dot(lhs: Any, rhs: Any) -> tuple[int, int, int]:
@@ -76,16 +41,18 @@ class MiniTritonBackend(BaseBackend):
         """Identifies this compiler in Triton's compile cache."""
         return f"mini_triton-{STAGES_VERSION}-{triton.__version__}"
 
-    def parse_options(self, options: dict[str, Any]) -> Options:
-        """Keeps the options that the front end knows; extern libraries, NVIDIA bitcode, go."""
-        known = Options.__dataclass_fields__.keys() - {"extern_libs"}
-        return Options(**{key: options[key] for key in known if options.get(key) is not None})
+    def parse_options(self, options: dict[str, Any]) -> Any:
+        """Those of the NVIDIA backend, its defaults and its errors; what only steers code
+        generation has no effect on results or counts."""
+        from triton.backends.nvidia.compiler import CUDABackend
+
+        return CUDABackend(SM90).parse_options(options)
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What the launcher gets besides arguments."""
         return metadata.num_warps, metadata.num_ctas, metadata.shared
 
-    def get_codegen_implementation(self, options: Options) -> dict[str, Any]:
+    def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
         """Casts of 8-bit floats and dot's shape rule, from the NVIDIA backend."""
         from triton.language.extra import cuda
 
@@ -103,7 +70,7 @@ class MiniTritonBackend(BaseBackend):
     def load_dialects(self, context: Any) -> None:
         """Only Triton's own dialects are needed: nothing is lowered further."""
 
-    def add_stages(self, stages: dict[str, Any], options: Options, language: Any = None) -> None:
+    def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
         """One stage: TTIR after Triton's own passes, as text with source locations."""
         stages["ttir"] = lambda module, metadata: _ttir(module, metadata)
 
