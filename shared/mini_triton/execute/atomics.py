@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mini_triton.execute.memory import active_lanes, by_buffer, check_bounds, expand_all, observe
+from mini_triton.execute.memory import (
+    active_lanes,
+    by_buffer,
+    check_bounds,
+    expand_all,
+    observe,
+    zero,
+)
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
@@ -78,7 +85,7 @@ def _apply(
 ) -> Tensor | None:
     """Applies an update to every tensor that the pointers reach; the old values if they are used.
 
-    Lanes that are masked off get 0.
+    Those of lanes that are masked off are undefined.
     """
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
@@ -86,8 +93,8 @@ def _apply(
     reached: list[tuple[Pointer, Tensor | None]] = [(pointer, mask)]
     if pointer.buffer is None:
         reached = [(part, inside) for _, part, inside in by_buffer(frame, op, pointer, mask)]
-    shape = (frame.count, *op.types[0].shape) if op.used else ()
-    old = torch.zeros(shape, dtype=op.types[0].dtype)
+    undefined = frame.machine.undefined if op.used and mask is not None else zero
+    old = expand_all(frame, undefined(op), op.types[0].shape)
     for part, inside in reached:
         lanes = _Lanes(frame, op, part, inside)
         found = apply(lanes)
@@ -111,7 +118,8 @@ class _Lanes:
         offsets = expand_all(frame, pointer.lanes, shape)
         check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")
         if frame.machine.observers:
-            observe(frame, op, "atomic", pointer, mask, shape)
+            operand = op.operands[2 if op.name == "tt.atomic_cas" else 1]
+            observe(frame, op, "atomic", pointer, mask, shape, frame.tensor(operand))
         frame.machine.count(op, buffer, "stored", active, pointer.dtype.itemsize)
         if op.used:
             frame.machine.count(op, buffer, "loaded", active, pointer.dtype.itemsize)

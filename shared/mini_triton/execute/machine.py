@@ -14,6 +14,7 @@ from mini_triton.execute.affine import Affine, constant
 from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.frame import Frame
+from mini_triton.execute.memory import zero
 from mini_triton.execute.observe import Observer
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.values import Buffer, Value, dense
@@ -31,7 +32,16 @@ MAX_GRID = (2**31 - 1, 65_535, 65_535)
 class Machine:
     """One launch; `counts[location, argument, "loaded" | "stored", element size]` are elements.
 
-    `show` takes the lines that its programs print; `observers` are told every access.
+    Args:
+        launch: the launch.
+        chunk_elements: of the largest tile over the programs that run together.
+        show: takes the lines that its programs print.
+        observers: are told every access.
+        order: linear ids of all programs, int64, in the order in which they run; None: as they are
+            numbered.
+        undefined: what lanes hold that a load without `other`, or an atomic update, leaves
+            undefined: asked for each operation of which lanes are off, broadcastable to its tile
+            with a leading axis; None: 0.
     """
 
     def __init__(
@@ -40,8 +50,12 @@ class Machine:
         chunk_elements: int = CHUNK_ELEMENTS,
         show: Callable[[str], None] = print,
         observers: Sequence[Observer] = (),
+        order: torch.Tensor | None = None,
+        undefined: Callable[[Op], torch.Tensor] | None = None,
     ) -> None:
         self.observers = observers
+        self.undefined = undefined or zero
+        self._order = order
         self.kernel = launch.kernel
         self.show = show
         self.grid = _checked_grid(launch)
@@ -62,11 +76,15 @@ class Machine:
         try:
             with torch.no_grad(), _one_thread():
                 for start in range(0, total, self._per_chunk):
-                    self._run_chunk(torch.arange(start, min(start + self._per_chunk, total)))
+                    self._run_chunk(self._programs(start, min(start + self._per_chunk, total)))
         except BaseException:
             for buffer, content in zip(self._written, before, strict=True):
                 buffer.flat.copy_(content)
             raise
+
+    def _programs(self, start: int, end: int) -> torch.Tensor:
+        """Linear ids of the programs that run as numbers `start` to `end`."""
+        return torch.arange(start, end) if self._order is None else self._order[start:end]
 
     def _run_chunk(self, programs: torch.Tensor) -> None:
         frame = Frame(self, programs)

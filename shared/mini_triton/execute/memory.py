@@ -36,7 +36,7 @@ def _load(frame: Frame, op: Op) -> Tensor:
     shape = op.types[0].shape
     mask, active = active_lanes(frame, mask, shape)
     if other is None:
-        other = torch.zeros((1,) * (1 + len(shape)), dtype=op.types[0].dtype)
+        other = zero(op) if mask is None else frame.machine.undefined(op)
     if active == 0:
         return other
     if pointer.buffer is None:
@@ -63,6 +63,11 @@ def _store(frame: Frame, op: Op) -> None:
         return
     frame.machine.count(op, pointer.buffer, "stored", active, pointer.dtype.itemsize)
     _write(frame, op, pointer, mask, value, shape)
+
+
+def zero(op: Op) -> Tensor:
+    """What lanes hold that an operation leaves undefined, unless somebody asks what they do."""
+    return torch.zeros((1,) * (1 + len(op.types[0].shape)), dtype=op.types[0].dtype)
 
 
 def active_lanes(

@@ -28,8 +28,8 @@ class Access:
     """One load, store or atomic update of one tensor, by all programs that run together (P).
 
     The lanes whose mask is true are inside the tensor: bounds were checked. `used` says of an
-    atomic update whether the kernel takes the old value. `values`: what a store writes,
-    broadcastable to (P, *shape).
+    atomic update whether the kernel takes the old value. `values`: what a store writes, or
+    the operand of an atomic update, broadcastable to (P, *shape).
     """
 
     kind: Kind
