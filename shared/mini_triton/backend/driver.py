@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes as _outside_disp
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from mini_triton.backend.parameters import flattener
 from mini_triton.backend.relocate import relocated
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
@@ -66,16 +67,7 @@ class Launcher:
         self._name: str = metadata.name
         self._kernel = src.fn
         self._ttir: str | None = None
-        self._constants = {path[0] for path in src.constants if len(path) == 1}
-        self._arg_names: tuple[str, ...] = tuple(src.fn.arg_names)
-        nested = any(len(path) > 1 for path in src.constants) or any(
-            isinstance(kind, tuple) for kind in src.signature.values()
-        )
-        if nested:
-            raise BadLaunch(
-                f"kernel {self._name}: tuple arguments are not supported by the simulator; "
-                "pass the tuple's items as separate arguments"
-            )
+        self._flatten = flattener(src.signature)
 
     def __call__(
         self,
@@ -95,16 +87,12 @@ class Launcher:
             enter_hook(launch_metadata)
         if self._ttir is None:
             self._ttir = relocated(function, self._kernel)
-        names, values = [], []
-        for position, (name, value) in enumerate(zip(self._arg_names, args, strict=True)):
-            if position not in self._constants:
-                names.append(name)
-                values.append(value)
+        names, values = self._flatten(args)
         launch = Launch(
             kernel=self._name,
             ttir=self._ttir,
             grid=self._integers(grid_x, grid_y, grid_z),
-            args=values,
+            args=[_tensor_behind(value) for value in values],
             arg_names=names,
         )
         with _outside_dispatch_modes():
@@ -121,6 +109,11 @@ class Launcher:
                 f"kernel {self._name}, grid {grid}: {error}; divide with triton.cdiv or //"
             ) from None
         return x, y, z
+
+
+def _tensor_behind(value: Any) -> Any:
+    """The tensor that `triton.reinterpret` wrapped; its new dtype is in the kernel's signature."""
+    return value.base if type(value).__name__ == "TensorWrapper" else value
 
 
 class MiniTritonDriver(DriverBase):

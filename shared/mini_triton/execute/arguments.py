@@ -19,12 +19,6 @@ def bind(
     kinds: types of the kernel's parameters. stored: positions of those through which the kernel may
     store, None if through any. Raises `BadLaunch` for an argument that does not fit its parameter.
     """
-    for name, arg in zip(launch.arg_names, launch.args, strict=True):
-        if type(arg).__name__ == "TensorDescriptor":
-            raise BadLaunch(
-                f"kernel {launch.kernel}: argument {name} is a TensorDescriptor; pass the tensor "
-                "and make the descriptor in the kernel with tl.make_tensor_descriptor"
-            )
     if len(kinds) != len(launch.args):
         raise BadLaunch(
             f"kernel {launch.kernel} takes {len(kinds)} arguments that are not constants, "
@@ -51,7 +45,7 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
     if kind.element not in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
         raise BadLaunch(
             f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; "
-            "make the descriptor in the kernel with tl.make_tensor_descriptor"
+            "pass a tensor or a number"
         )
     if not isinstance(arg, (int, float)):
         raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")

@@ -49,8 +49,10 @@ TERMINATORS = {
     "cf.cond_br",
     "scf.condition",
     "scf.yield",
+    "tt.map_elementwise.return",
     "tt.reduce.return",
     "tt.return",
+    "tt.scan.return",
 }
 _ATOMIC = {"tt.atomic_rmw", "tt.atomic_cas"}
 

@@ -177,6 +177,9 @@ class _Parser(Reader):
                     continue
                 types, results = self._signature()
                 break
+            elif self._accept("->"):  # no operands, so no colon: tt.elementwise_inline_asm
+                results = self._type_list()
+                break
             else:
                 self._take()  # commas and brackets around operands
         return self._typed(name, operands, words, attrs, types, results)
@@ -271,6 +274,33 @@ class _Parser(Reader):
         """`scf.yield`, `tt.return`, `scf.condition(%c) …`: operands and their types, no results."""
         op, _ = self._plain(name)
         return op, []
+
+    def _dot_scaled(self, name: str) -> tuple[Op, list[Type]]:
+        """`%a scale %s, %b scale %t, %c lhs = e2m1 rhs = e4m3 {…} : types -> type`.
+
+        `attrs["scaled"]` says which of the two factors has a scale; operands keep the order of the
+        text.
+        """
+        operands: list[int] = []
+        scaled = [False, False]
+        factor = -1
+        while self._next.kind == "value" or self._next.text in (",", "scale"):
+            if self._accept(","):
+                continue
+            if self._accept("scale"):
+                if factor not in (0, 1):
+                    raise self._error(f"{name} scales its first two operands only")
+                scaled[factor] = True
+            else:
+                factor += 1
+            operands.append(self._operand())
+        op, types = self._plain(name)
+        op.operands = tuple(operands)
+        op.operand_types = tuple(self._slot_types[slot] for slot in operands)
+        op.attrs["scaled"] = tuple(scaled)
+        if len(operands) != 3 + sum(scaled):
+            raise self._error(f"{name} takes two factors and a sum")
+        return op, types
 
     def _branch(self, name: str) -> tuple[Op, list[Type]]:
         """`cf.br ^bb1(%a : T)` and `cf.cond_br %c, ^bb1(…), ^bb2(…)`."""
@@ -405,6 +435,8 @@ _SPECIAL = {
     "scf.condition": _Parser._terminator,
     "tt.reduce.return": _Parser._terminator,
     "tt.scan.return": _Parser._terminator,
+    "tt.map_elementwise.return": _Parser._terminator,
+    "tt.dot_scaled": _Parser._dot_scaled,
     "cf.br": _Parser._branch,
     "cf.cond_br": _Parser._branch,
     "scf.for": _Parser._for,

@@ -158,17 +158,6 @@ def test_large_and_negative_scalar_arguments():
     assert out.tolist() == [-1, -7, 0]
 
 
-@triton.jit
-def pair_kernel(pointers, n, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(pointers[1] + i, tl.load(pointers[0] + i, mask=i < n), mask=i < n)
-
-
-def test_tuple_arguments_are_refused_with_a_way_out():
-    with pytest.raises(mini_triton.BadLaunch, match="pass the tuple's items as separate arguments"):
-        pair_kernel[(1,)]((normal(8), normal(8)), 8, BLOCK=8)
-
-
 def test_launches_in_a_dispatch_mode_and_with_gradients():
     """Inputs that require gradients are read like others; torch's modes do not see the kernel."""
     x, y = normal(20).requires_grad_(), torch.zeros(20)

@@ -90,22 +90,6 @@ def test_tensor_descriptors_made_in_the_kernel():
     assert (p.loaded, p.stored) == (160, 160)
 
 
-def test_tensor_descriptors_made_on_the_host_are_refused_with_a_way_out():
-    from triton.tools.tensor_descriptor import TensorDescriptor
-
-    x = TensorDescriptor.from_tensor(normal(16, 16), [4, 16])
-    with pytest.raises(
-        mini_triton.BadLaunch, match=r"argument x is a TensorDescriptor.*make_tensor"
-    ):
-        host_descriptor_kernel[(1,)](x, torch.zeros(64))
-
-
-@triton.jit
-def host_descriptor_kernel(x, out_ptr):
-    i, j = tl.arange(0, 4)[:, None], tl.arange(0, 16)[None, :]
-    tl.store(out_ptr + i * 16 + j, x.load([0, 0]))
-
-
 @triton.jit
 def indexed_kernel(x_ptr, rows_ptr, out_ptr, N: tl.constexpr):
     """Rows chosen by a tensor of indices, columns in steps that differ by program."""
