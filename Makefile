@@ -88,6 +88,7 @@ types: $(READY)
 
 bench: $(READY) ## Instructor: time the simulator against Triton's interpreter, and graph passes
 	@$(BIN)/python tests/benchmarks/against_interpreter.py
+	@PYTHONPATH=. $(BIN)/python tests/benchmarks/first_launch.py
 	@$(BIN)/python tests/benchmarks/graph_pipeline.py
 
 gradescope: $(READY) ## TA: build dist/gradescope/<assignment>.zip: A=rmsnorm

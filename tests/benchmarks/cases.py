@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from collections.abc import Callable
@@ -13,10 +14,23 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.kernels import flash_attention, layer_norm, matmul, softmax, vector_add  # noqa: E402
+from tests.kernels import (  # noqa: E402 - after the path is set
+    cross_entropy,
+    flash_attention,
+    layer_norm,
+    layer_norm_backward,
+    matmul,
+    persistent_matmul,
+    softmax,
+    vector_add,
+)
+
+#: (runs through Triton, runs the same mathematics in torch)
+Case = tuple[Callable[[], object], Callable[[], object]]
 
 
-def _solution(assignment: str, module: str) -> ModuleType:
+def solution(assignment: str, module: str) -> ModuleType:
+    """A module of the reference solutions."""
     path = ROOT / "solutions" / assignment / f"{module}.py"
     spec = importlib.util.spec_from_file_location(module, path)
     assert spec is not None and spec.loader is not None
@@ -26,10 +40,11 @@ def _solution(assignment: str, module: str) -> ModuleType:
     return loaded
 
 
-def cases() -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
+def cases() -> dict[str, Case]:
     """name → (run through Triton, the same mathematics in torch), on seeded inputs."""
     make = torch.Generator().manual_seed(0)
-    rmsnorm = _solution("rmsnorm", "rmsnorm")
+    rmsnorm = solution("rmsnorm", "rmsnorm")
+    flash_triton = solution("flash_attention", "flash_triton")
 
     def randn(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=make)
@@ -38,12 +53,32 @@ def cases() -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
     r = torch.rsqrt(x.pow(2).mean(1) + 1e-5)
     a, b = randn(512, 512), randn(512, 512)
     q, k, v = randn(8, 512, 64), randn(8, 512, 64), randn(8, 512, 64)
+    q4, k4, v4, do = q[None], k[None], v[None], randn(1, 8, 512, 64)
     long_x, long_y = randn(1 << 20), randn(1 << 20)
+    mean, rstd = layer_norm_backward.statistics(x)
+    logits = randn(256, 16_384)
+    target = torch.randint(16_384, (256,), generator=make)
+    target[::16] = -100
 
     def rmsnorm_backward_torch() -> object:
         dyg = dy * g
         dx = dyg * r[:, None] - x * (r**3 * (dyg * x).mean(1))[:, None]
         return dx, (dy * x * r[:, None]).sum(0)
+
+    @functools.cache
+    def flash_outputs(causal: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = flash_attention.reference(q, k, v, causal)
+        return o[None], lse[None]
+
+    def flash_backward(causal: bool) -> Case:
+        return (
+            lambda: flash_triton.attention_backward(
+                q4, k4, v4, *flash_outputs(causal), do, causal=causal
+            ),
+            lambda: flash_attention.backward_reference(
+                q4, k4, v4, *flash_outputs(causal), do, causal=causal
+            ),
+        )
 
     return {
         "RMSNorm forward 1024×1024": (
@@ -66,6 +101,8 @@ def cases() -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
             lambda: flash_attention.flash_forward(q, k, v, causal=True),
             lambda: flash_attention.reference(q, k, v, causal=True),
         ),
+        "flash backward 8×512×64": flash_backward(causal=False),
+        "flash backward 8×512×64 causal": flash_backward(causal=True),
         "vector add 1M": (
             lambda: vector_add.add(long_x, long_y),
             lambda: vector_add.reference(long_x, long_y),
@@ -74,5 +111,17 @@ def cases() -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
         "layer norm 1024×1024": (
             lambda: layer_norm.layer_norm(x, g, g),
             lambda: layer_norm.reference(x, g, g),
+        ),
+        "layer norm backward 1024×1024": (
+            lambda: layer_norm_backward.layer_norm_backward(x, g, mean, rstd, dy),
+            lambda: layer_norm_backward.reference(x, g, mean, rstd, dy),
+        ),
+        "cross-entropy 256×16384": (
+            lambda: cross_entropy.cross_entropy(logits, target),
+            lambda: cross_entropy.reference(logits, target),
+        ),
+        "persistent matmul 512³, 16 programs": (
+            lambda: persistent_matmul.persistent_matmul(a, b),
+            lambda: persistent_matmul.reference(a, b),
         ),
     }

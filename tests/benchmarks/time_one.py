@@ -1,4 +1,4 @@
-"""Times cases in one process, on demand: reads a case's name per line, answers with seconds.
+"""Times cases in one process, on demand: reads a request per line, answers with seconds.
 
 `against_interpreter` starts it twice, with and without TRITON_INTERPRET=1, so that both sides of a
 pair live through the same minutes of the machine.
@@ -13,16 +13,14 @@ import time
 from collections.abc import Callable
 
 import mini_triton
+import torch
 from cases import cases
 
-#: Seconds of one side's turn in a round: one run of the interpreter, several of the others.
-TURN = 0.5
 
-
-def turn(run: Callable[[], object]) -> float:
-    """The median of as many runs as fit into a turn, at least one."""
-    times: list[float] = []
-    while sum(times) < TURN:
+def turn(run: Callable[[], object], limit: float) -> float:
+    """The median of as many runs as fit into `limit` seconds, at least one."""
+    times = [seconds(run)]
+    while sum(times) < limit:
         times.append(seconds(run))
     return statistics.median(times)
 
@@ -36,12 +34,13 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def main() -> None:
-    """Answers {"triton": s} or {"torch": s} requests until standard input ends."""
+    """Answers requests ["triton" | "torch", case's name, seconds of a turn] until input ends."""
+    torch.set_num_threads(int(sys.argv[1]))
     known = cases()
     for line in sys.stdin:
-        name, side = json.loads(line)
+        side, name, limit = json.loads(line)
         run = known[name][0 if side == "triton" else 1]
-        print(json.dumps(turn(run)), flush=True)
+        print(json.dumps(turn(run, limit)), flush=True)
 
 
 if __name__ == "__main__":
