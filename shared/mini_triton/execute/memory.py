@@ -15,7 +15,7 @@ from mini_triton.errors import OutOfBounds
 from mini_triton.execute.access import Windows, leading_lanes, windows
 from mini_triton.execute.observe import Access, Kind
 from mini_triton.execute.registry import framed
-from mini_triton.execute.values import Buffer, Pointer, count_lanes, pointer_at
+from mini_triton.execute.values import Buffer, Pointer, broadcast_shape, count_lanes, pointer_at
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _gathered(found: Windows, flat: Tensor, copy: bool) -> Tensor:
 
 def _read_leading(view: Tensor, count: int, mask: Tensor, other: Tensor) -> Tensor:
     """A load whose mask lets the first `count` lanes of the last axis through."""
-    size = torch.broadcast_shapes(view.shape[:-1], other.shape[:-1])
+    size = broadcast_shape(view.shape[:-1], other.shape[:-1])
     result = view.new_empty((*size, mask.shape[-1]))
     result[..., :count] = view
     result[..., count:] = other if other.shape[-1] == 1 else other[..., count:]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.execute.registry import framed
-from mini_triton.execute.values import dense, expand
+from mini_triton.execute.values import broadcast_shape, dense, expand
 from mini_triton.ir.program import Block, Op
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _tree(frame: Frame, block: Block, tiles: list[Tensor], axis: int) -> list[Te
     To the region its arguments are scalars, as those of a kernel are: so lanes stand where programs
     stand, and part like programs if the region branches or loops.
     """
-    shape = torch.broadcast_shapes(*(t.shape for t in tiles))
+    shape = broadcast_shape(*(t.shape for t in tiles))
     left = (*shape[:axis], *shape[axis + 1 :])
     columns, size = math.prod(left), shape[axis]  # a power of two: TTIR tiles are
     lanes = [t.expand(shape).movedim(axis, 0).reshape(-1) for t in tiles]

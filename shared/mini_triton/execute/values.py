@@ -179,6 +179,14 @@ def expand(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return value.expand(value.shape[0], *shape)
 
 
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that shapes of one rank, each axis full or of size 1, have together.
+
+    Not `torch.broadcast_shapes`: it imports sympy, which takes half a second of a first launch.
+    """
+    return tuple(next((n for n in axis if n != 1), 1) for axis in zip(*shapes, strict=True))
+
+
 def merge(pieces: list[tuple[Tensor, list[Value]]], programs: int) -> list[Value]:
     """Joins values that disjoint sets of programs computed; `pieces` are (positions, values)."""
     if len(pieces) == 1:
@@ -199,7 +207,7 @@ def _join(values: list[Value], indices: list[Tensor], programs: int) -> Value:
 
 
 def _join_lanes(values: list[Tensor], indices: list[Tensor], programs: int) -> Tensor:
-    tile = torch.broadcast_shapes(*(v.shape[1:] for v in values))
+    tile = broadcast_shape(*(v.shape[1:] for v in values))
     joined = values[0].new_empty((programs, *tile))
     for value, index in zip(values, indices, strict=True):
         joined[index] = value
