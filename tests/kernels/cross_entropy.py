@@ -45,7 +45,7 @@ def cross_entropy(
     x: torch.Tensor, target: torch.Tensor, ignored: int = -100, block: int = 2048
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """x: (M, N) contiguous, target: (M,) → mean loss over the rows not ignored, dx (M, N)."""
-    loss = torch.empty(x.shape[0], dtype=torch.float32)
+    loss = torch.empty(x.shape[0], dtype=torch.float32, device=x.device)
     dx = torch.empty_like(x)
     counted = int((target != ignored).sum())
     cross_entropy_kernel[(x.shape[0],)](

@@ -51,7 +51,7 @@ def flash_forward(
     """q, k, v: (heads, N, D) contiguous → o (heads, N, D), lse (heads, N)."""
     heads, n, d = q.shape
     o = torch.empty_like(q)
-    lse = torch.empty((heads, n), dtype=torch.float32)
+    lse = torch.empty((heads, n), dtype=torch.float32, device=q.device)
     flash_forward_kernel[(triton.cdiv(n, block[0]), heads)](
         q, k, v, o, lse, n, d**-0.5, D=d, BLOCK_M=block[0], BLOCK_N=block[1], CAUSAL=causal
     )

@@ -52,7 +52,7 @@ def layer_norm_backward(
     m, n = x.shape
     programs = min(programs, m)
     dx = torch.empty_like(x)
-    dw, db = (torch.empty((programs, n), dtype=torch.float32) for _ in range(2))
+    dw, db = torch.empty((2, programs, n), dtype=torch.float32, device=x.device)
     layer_norm_backward_kernel[(programs,)](
         x, w, mean, rstd, dy, dx, dw, db, m, n, BLOCK=triton.next_power_of_2(n)
     )

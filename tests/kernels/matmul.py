@@ -50,7 +50,7 @@ def matmul(
     """a: (M, K), b: (K, N) → (M, N)."""
     m, k = a.shape
     n = b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype)
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
     block_m, block_n, block_k = block
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     matmul_kernel[grid](

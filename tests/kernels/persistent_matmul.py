@@ -41,7 +41,7 @@ def persistent_matmul(
 ) -> torch.Tensor:
     """a: (M, K), b: (K, N), unit last strides → (M, N)."""
     (m, k), n = a.shape, b.shape[1]
-    c = torch.empty((m, n), dtype=a.dtype)
+    c = torch.empty((m, n), dtype=a.dtype, device=a.device)
     block_m, block_n, block_k = block
     tiles = triton.cdiv(m, block_m) * triton.cdiv(n, block_n)
     persistent_matmul_kernel[(min(programs, tiles),)](

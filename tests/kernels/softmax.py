@@ -19,7 +19,7 @@ def softmax_kernel(x_ptr, y_ptr, x_stride, y_stride, n_cols, BLOCK: tl.constexpr
 def softmax(x: torch.Tensor) -> torch.Tensor:
     """x: (M, N), unit last stride → (M, N)."""
     m, n = x.shape
-    y = torch.empty((m, n), dtype=x.dtype)
+    y = torch.empty((m, n), dtype=x.dtype, device=x.device)
     softmax_kernel[(m,)](x, y, x.stride(0), y.stride(0), n, BLOCK=triton.next_power_of_2(n))
     return y
 
