@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 _AXIS = {"x": 0, "y": 1, "z": 2}
 
+#: What ends a function, and a region that is one (`lanes`).
+RETURNS = {"tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return"}
+
 
 @framed("tt.get_program_id")
 def _program_id(frame: Frame, op: Op) -> Affine:
@@ -175,7 +178,7 @@ def run_function(frame: Frame, body: Region) -> list[Value]:
     while pending:
         part, position, block = pending.pop()
         op, values = part.machine.run_block(part, block)
-        if op.name == "tt.return":
+        if op.name in RETURNS:
             returned.append((position, values))
         elif op.name == "cf.br":
             pending.append((part, position, _enter(part, op, 0, blocks)))

@@ -17,16 +17,19 @@ from mini_triton.execute import (
     debug,
     dot,
     floating,
+    histogram,
     indexing,
     integer,
+    map_elementwise,
     memory,
     pointer,
     reduce,
+    scan,
     shape,
 )
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
 from mini_triton.ir.parser import parse
-from mini_triton.ir.program import Block, Function, Op, Program, Region
+from mini_triton.ir.program import Function, Op, Program, Region
 
 #: Modules whose handlers register themselves on import.
 HANDLER_MODULES = (
@@ -36,24 +39,18 @@ HANDLER_MODULES = (
     debug,
     dot,
     floating,
+    histogram,
     indexing,
     integer,
+    map_elementwise,
     memory,
     pointer,
     reduce,
+    scan,
     shape,
 )
 
-TERMINATORS = {
-    "cf.br",
-    "cf.cond_br",
-    "scf.condition",
-    "scf.yield",
-    "tt.map_elementwise.return",
-    "tt.reduce.return",
-    "tt.return",
-    "tt.scan.return",
-}
+TERMINATORS = control.RETURNS | {"cf.br", "cf.cond_br", "scf.condition", "scf.yield"}
 _ATOMIC = {"tt.atomic_rmw", "tt.atomic_cas"}
 
 
@@ -98,16 +95,18 @@ def _mark_last_uses(function: Function) -> None:
     used = set(_uses_of(function.body))
     for op in _operations(function.body):
         op.used = any(slot in used for slot in op.results)
-    if len(function.body.blocks) == 1:
-        _mark_region(function.body)
-    else:  # values may be used in later blocks: only nested regions free theirs
-        for block in function.body.blocks:
-            for op in block.ops:
-                for region in op.regions:
-                    _mark_region(region)
+    _mark_region(function.body)
 
 
 def _mark_region(region: Region) -> None:
+    if (
+        len(region.blocks) > 1
+    ):  # values may be used in later blocks: only nested regions free theirs
+        for block in region.blocks:
+            for op in block.ops:
+                for inner in op.regions:
+                    _mark_region(inner)
+        return
     for block in region.blocks:
         own = set(block.args) | {slot for op in block.ops for slot in op.results}
         seen: set[int] = set()
@@ -126,6 +125,12 @@ def _operations(region: Region) -> Iterable[Op]:
             yield op
             for inner in op.regions:
                 yield from _operations(inner)
+
+
+def _regions(region: Region) -> Iterable[Region]:
+    yield region
+    for op in _operations(region):
+        yield from op.regions
 
 
 def _uses_of(region: Region) -> Iterable[int]:
@@ -152,6 +157,10 @@ def _stored_arguments(program: Program) -> frozenset[int] | None:
                 grown = True
         return grown
 
+    labelled: dict[str, list[int]] = {}  # arguments of the blocks of that name, in any region
+    for region in _regions(kernel.body):
+        for block in region.blocks:
+            labelled.setdefault(block.label, []).extend(block.args)
     changed = True
     while changed:
         changed = False
@@ -163,7 +172,7 @@ def _stored_arguments(program: Program) -> frozenset[int] | None:
             begins = [slot for block in inner for slot in block.args]
             changed |= spread((*op.operands, *ends), (*op.results, *begins))
             for label, arguments in op.successors:
-                changed |= spread(arguments, _block(kernel.body, label).args)
+                changed |= spread(arguments, labelled.get(label, ()))
     stores = _ATOMIC | {"tt.store"}
     return frozenset(
         root
@@ -171,10 +180,6 @@ def _stored_arguments(program: Program) -> frozenset[int] | None:
         if op.name in stores
         for root in roots.get(op.operands[0], ())
     )
-
-
-def _block(region: Region, label: str) -> Block:
-    return next(block for block in region.blocks if block.label == label)
 
 
 def _spins(program: Program) -> bool:
