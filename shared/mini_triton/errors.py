@@ -5,7 +5,9 @@ A message says what was wrong, where (kernel, file, line, tensor, index, program
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class UnsupportedOp(KernelError):
 
 
 class BadProgram(KernelError):
-    """The TTIR text could not be understood; nothing was run."""
+    """The TTIR text could not be understood, or is no program that Triton's front end makes."""
 
 
 class BadLaunch(KernelError):
@@ -59,3 +61,19 @@ class OutOfBounds(KernelError):
 
 class DeviceAssertion(KernelError):
     """A `tl.device_assert` that does not hold; no memory was changed."""
+
+
+class SanitizerError(KernelError):
+    """A check has found a fault in a kernel that ran to its end: its results may be right here.
+
+    Attributes:
+        findings: what was found (`mini_triton.Finding`).
+    """
+
+    def __init__(self, message: str, findings: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.findings = list(findings)
+
+
+class OverBudget(KernelError):
+    """The launch takes more steps or memory than its settings allow; no memory was changed."""

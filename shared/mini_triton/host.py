@@ -77,8 +77,8 @@ class HostCounter(TorchDispatchMode):
         """Runs the operation, then counts it from its schema and its tensors."""
         result = func(*args, **(kwargs or {}))
         name = func._schema.name
-        if name not in _FREE and not _is_view(func):
-            read, written = _moved(func, args, kwargs or {})
+        if name not in _FREE and not is_view(func):
+            read, written = moved(func, args, kwargs or {})
             self._ops.append(
                 HostOp(
                     name.removeprefix("aten::"),
@@ -88,7 +88,7 @@ class HostCounter(TorchDispatchMode):
         return result
 
 
-def _is_view(func: Any) -> bool:
+def is_view(func: Any) -> bool:
     """True if every tensor that the operation returns is a view of an argument, unwritten."""
     returns = func._schema.returns
     return bool(returns) and all(
@@ -96,7 +96,7 @@ def _is_view(func: Any) -> bool:
     )
 
 
-def _moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+def moved(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], list[Any]]:
     """Arguments that the operation reads, and those that its schema says it writes in place."""
     schema = func._schema
     by_name = {argument.name: argument for argument in schema.arguments}

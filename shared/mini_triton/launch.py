@@ -8,19 +8,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from mini_triton.errors import Location
+from mini_triton.finding import Finding
+
+if TYPE_CHECKING:
+    from mini_triton.hardware.record import HardwareRecord
 
 
 @dataclass
 class Launch:
     """One kernel launch.
 
-    ttir: the kernel's TTIR text. grid: programs along x, y, z. args: the arguments that are not
-    compile-time constants, in order; tensors are CPU tensors, which the launch changes in place.
+    Attributes:
+        kernel: its name.
+        ttir: the kernel's TTIR text.
+        grid: programs along x, y, z.
+        args: the arguments that are not compile-time constants, in order; tensors are CPU tensors,
+            which the launch changes in place.
+        arg_names: their names.
+        unwritten: by an argument's position, which of the elements that it reaches (from its first
+            to its last, in memory order) nobody has written, bool (n,). The launch changes these in
+            place, too, or, if it does not keep track of them, clears the dict.
+        read_only: likewise, those that no kernel may write to.
+        options: launch options that steer code generation (`num_warps`, …).
+        source: the kernel as Triton's compiler takes it, an `ASTSource`, of a launch in this
+            process; it crosses no border.
     """
 
     kernel: str
@@ -28,6 +44,10 @@ class Launch:
     grid: tuple[int, int, int]
     args: list[torch.Tensor | int | float | None]
     arg_names: list[str]
+    unwritten: dict[int, torch.Tensor] = field(default_factory=dict)
+    read_only: dict[int, torch.Tensor] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    source: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass
@@ -93,6 +113,8 @@ class LaunchRecord(Counted):
         lines: traffic by (file, line).
         largest_tile: elements of the largest tile that the kernel names, whether or not a GPU could
             hold it.
+        findings: what the checks that were on have found (`mini_triton.sanitize`).
+        hardware: what the modelled GPU makes of it; None if none was asked for.
     """
 
     kernel: str
@@ -100,6 +122,8 @@ class LaunchRecord(Counted):
     tensors: dict[str, Traffic] = field(default_factory=dict)
     lines: dict[tuple[str, int], Traffic] = field(default_factory=dict)
     largest_tile: int = 1
+    findings: list[Finding] = field(default_factory=list)
+    hardware: HardwareRecord | None = None
 
     @property
     def programs(self) -> int:
@@ -135,6 +159,8 @@ class LaunchRecord(Counted):
                 {"file": file, "line": line, **vars(traffic)}
                 for (file, line), traffic in self.lines.items()
             ],
+            "findings": [finding.to_dict() for finding in self.findings],
+            "hardware": self.hardware and self.hardware.to_dict(),
         }
 
     @classmethod
@@ -146,4 +172,9 @@ class LaunchRecord(Counted):
         for entry in data["lines"]:
             counts = {key: entry[key] for key in vars(Traffic())}
             record.lines[entry["file"], entry["line"]] = Traffic(**counts)
+        record.findings = [Finding.from_dict(finding) for finding in data["findings"]]
+        if data.get("hardware") is not None:
+            from mini_triton.hardware.record import HardwareRecord
+
+            record.hardware = HardwareRecord.from_dict(data["hardware"])
         return record

@@ -15,7 +15,7 @@ from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.memory import zero
-from mini_triton.execute.observe import Observer
+from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
@@ -42,6 +42,10 @@ class Machine:
         undefined: what lanes hold that a load without `other`, or an atomic update, leaves
             undefined: asked for each operation of which lanes are off, broadcastable to its tile
             with a leading axis; None: 0.
+
+    Attributes:
+        buffers: the arguments that are tensors.
+        written: those of them that the kernel may store to.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class Machine:
         undefined: Callable[[Op], torch.Tensor] | None = None,
     ) -> None:
         self.observers = observers
+        self._operations = [o.operation for o in observers if isinstance(o, OperationObserver)]
         self.undefined = undefined or zero
         self._order = order
         self.kernel = launch.kernel
@@ -61,7 +66,7 @@ class Machine:
         self.grid = _checked_grid(launch)
         self._prepared: Prepared = prepare(launch.ttir, launch.kernel)
         self.program = self._prepared.program
-        self._arguments, self.buffers, self._written = bind(
+        self._arguments, self.buffers, self.written = bind(
             launch, self.program.kernel.arg_types, self._prepared.stored_to
         )
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
@@ -72,13 +77,13 @@ class Machine:
     def run(self) -> None:
         """Executes all programs. On a `KernelError` every tensor is as it was before the launch."""
         total = math.prod(self.grid)
-        before = [buffer.flat.clone() for buffer in self._written]
+        before = [buffer.flat.clone() for buffer in self.written]
         try:
             with torch.no_grad(), _one_thread():
                 for start in range(0, total, self._per_chunk):
                     self._run_chunk(self._programs(start, min(start + self._per_chunk, total)))
         except BaseException:
-            for buffer, content in zip(self._written, before, strict=True):
+            for buffer, content in zip(self.written, before, strict=True):
                 buffer.flat.copy_(content)
             raise
 
@@ -97,6 +102,8 @@ class Machine:
         for op in block.ops:
             if op.name in TERMINATORS:
                 return op, frame.operands(op)
+            for tell in self._operations:
+                tell(frame, op)
             if op.framed is not None:
                 result = op.framed(frame, op)
             else:

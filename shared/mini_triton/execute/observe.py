@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import torch
 
@@ -69,4 +69,13 @@ class Observer(Protocol):
 
     def access(self, access: Access) -> None:
         """Called for each access, before memory is read or written."""
+        ...
+
+
+@runtime_checkable
+class OperationObserver(Protocol):
+    """An observer that is told every operation besides; those inside a reduction's body apart."""
+
+    def operation(self, frame: Frame, op: Op) -> None:
+        """Called before the programs of `frame` run `op`."""
         ...

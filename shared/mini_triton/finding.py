@@ -1,0 +1,154 @@
+"""What a check has found, and the report of it: as a good compiler's error reads.
+
+race: programs (0, 0, 0) and (1, 0, 0) use element (3,) of dg_ptr, and nothing orders them
+  rmsnorm.py:24, kernel rmsnorm_bwd_kernel
+    24 |     tl.store(dg_ptr + cols, dg + dy * xhat, mask=mask)
+       |     ^^^^^^^^^ program (1, 0, 0) stores
+  rmsnorm.py:23
+    23 |     dg = tl.load(dg_ptr + cols, mask=mask, other=0.0)
+       |          ^^^^^^^^ program (0, 0, 0) has loaded
+  why: …
+  do: …
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from mini_triton.errors import Location
+
+Programs = tuple[tuple[int, int, int], ...]
+Verb = Literal["load", "store", "atomic"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line that has a part in a finding.
+
+    Attributes:
+        file, line: where; the line from 1.
+        verb: which access of the line it is about.
+        says: what that access did.
+        caller: of a helper, the line of the kernel that called it.
+    """
+
+    file: str
+    line: int
+    verb: Verb
+    says: str
+    caller: tuple[str, int] | None = None
+
+    @classmethod
+    def of(cls, where: Location, verb: Verb, says: str) -> Place:
+        """The place of an operation."""
+        caller = (where.caller.file, where.caller.line) if where.caller else None
+        return cls(where.file, where.line, verb, says, caller)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One fault of one kernel.
+
+    Attributes:
+        check: which check has found it (`checks.ALL`).
+        message: what is wrong, in a sentence.
+        kernel: its name.
+        places: the lines: the one to look at first, then the other one, if there is one.
+        tensor: the argument's name.
+        index: the element's index, one number an axis; one number, from the tensor's first element
+            on, where memory between its elements was touched.
+        programs: ids (x, y, z) of those that have a part in it.
+        why: why it matters on a GPU.
+        hint: what to do next.
+    """
+
+    check: str
+    message: str
+    kernel: str
+    places: tuple[Place, ...] = ()
+    tensor: str = ""
+    index: tuple[int, ...] = ()
+    programs: Programs = ()
+    why: str = ""
+    hint: str = ""
+
+    @property
+    def file(self) -> str:
+        """The file of the first place; "" if it is unknown."""
+        return self.places[0].file if self.places else ""
+
+    @property
+    def line(self) -> int:
+        """The line of the first place; 0 if it is unknown."""
+        return self.places[0].line if self.places else 0
+
+    @property
+    def other_line(self) -> int:
+        """The line of the second place; 0 if there is none."""
+        return self.places[1].line if len(self.places) > 1 else 0
+
+    def report(self, source: Callable[[str, int], str] = linecache.getline) -> str:
+        """The finding for people.
+
+        Args:
+            source: gives the text of a file's line, "" if it must not or cannot be shown.
+        """
+        out = [f"{self.check}: {self.message}"]
+        for number, place in enumerate(self.places):
+            kernel = f", kernel {self.kernel}" if number == 0 else ""
+            file = place.file.rpartition("/")[2] or "unknown file"
+            called = f", called at line {place.caller[1]}" if place.caller else ""
+            out.append(f"  {file}:{place.line}{kernel}{called}")
+            out += _excerpt(place, source(place.file, place.line).rstrip())
+        out += [f"  {label}: {text}" for label, text in _notes(self) if text]
+        return "\n".join(out)
+
+    def __str__(self) -> str:
+        return self.report()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; `from_dict` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Finding:
+        """The finding that `to_dict` described."""
+        places = []
+        for place in data["places"]:
+            caller = place["caller"]
+            places.append(Place(**{**place, "caller": tuple(caller) if caller else None}))
+        return cls(
+            **{
+                **data,
+                "places": tuple(places),
+                "index": tuple(data["index"]),
+                "programs": tuple((x, y, z) for x, y, z in data["programs"]),
+            }
+        )
+
+
+def _notes(finding: Finding) -> Iterable[tuple[str, str]]:
+    return (("why", finding.why), ("do", finding.hint))
+
+
+def _excerpt(place: Place, text: str) -> list[str]:
+    """The line's text with the access underlined, or only what it did if there is no text."""
+    if not text.strip():
+        return [f"    {place.says}"]
+    number = str(place.line)
+    found = re.search(rf"[\w.]*\b{place.verb}\w*", text)
+    start = found.start() if found else len(text) - len(text.lstrip())
+    length = len(found.group()) if found else len(text.strip())
+    return [
+        f"    {number} | {text}",
+        f"    {' ' * len(number)} | {' ' * start}{'^' * length} {place.says}",
+    ]
+
+
+def times(count: int) -> str:
+    """How many elements beside the one that is named."""
+    return f" (and {count - 1:,} elements more)" if count > 1 else ""

@@ -1,0 +1,36 @@
+"""The checks by name, and which of them are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+BOUNDS = "bounds"
+UNWRITTEN = "unwritten"
+RACES = "races"
+MASKED = "masked"
+ORDER = "order"
+READ_ONLY = "read_only"
+
+#: All there are, in the order in which reports have them. The first is always on.
+ALL = (BOUNDS, READ_ONLY, RACES, UNWRITTEN, MASKED, ORDER)
+#: On unless something else is asked for: what costs nothing where nothing was declared.
+DEFAULT = (BOUNDS, READ_ONLY)
+
+
+def chosen(check: str | Iterable[str] | None) -> tuple[str, ...]:
+    """The checks that `profile(check=…)` asks for.
+
+    Args:
+        check: "all", a name, several names, `()` for none beyond what is always on; None for
+            `DEFAULT`.
+
+    Raises:
+        ValueError: no such check.
+    """
+    if check is None:
+        return DEFAULT
+    names = ([check] if check != "all" else ALL) if isinstance(check, str) else list(check)
+    for name in names:
+        if name not in ALL:
+            raise ValueError(f'check={name!r}: there are {", ".join(ALL)}, and "all"')
+    return tuple(name for name in ALL if name in names or name == BOUNDS)

@@ -1,0 +1,269 @@
+"""Races: two programs of a launch use one element, one of them writes it, and nothing orders them.
+
+On a GPU programs run side by side and in any order, so that what the later one finds is a matter
+of chance. Atomic operations may meet on an element, but not a plain access; order comes from atomic
+operations that release and acquire (`clocks`).
+
+Programs that store *equal* bits to an element are no race here: whichever is last, the element is
+the same, and a GPU stores an element of up to 8 bytes at once. (A load of that element by another
+program is one.) A volatile load counts as atomic: code that waits for a flag reads it so.
+
+Two lanes of one store that write different values to one element are found as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mini_triton.execute.memory import expand_all
+from mini_triton.execute.observe import Access
+from mini_triton.execute.values import Buffer
+from mini_triton.finding import Finding, Place, Verb, times
+from mini_triton.ir.program import Op
+from mini_triton.sanitize.checks import RACES
+from mini_triton.sanitize.clocks import Clocks, local, orders
+from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
+
+_PROGRAM = (1 << 32) - 1
+_DONE: dict[Verb, str] = {"load": "has loaded", "store": "has stored", "atomic": "has updated"}
+_DOES: dict[Verb, str] = {"load": "loads", "store": "stores to", "atomic": "updates"}
+
+
+@dataclass
+class Races:
+    """Looks for races; an observer's check.
+
+    Two programs are kept of those that have loaded an element, and of those that have updated it:
+    the first, and the last other one. Without clocks that suffices to find every race, as a third
+    program differs from one of them; with clocks some may be missed, and none is made up.
+    """
+
+    findings: dict[tuple[object, ...], Finding] = field(default_factory=dict)
+    _ops: list[Op] = field(default_factory=list)
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _clocks: Clocks | None = None
+    _ready: bool = False
+
+    def begin(self, shadow: Shadow) -> None:
+        """Nothing is known before the first access."""
+
+    def finish(self, shadow: Shadow) -> None:
+        """All is found by then."""
+
+    def wants(self, access: Access) -> bool:
+        """Nothing is written to most tensors that are loaded."""
+        return access.kind != "load" or access.buffer.stored_to
+
+    def access(self, access: Access, touched: Touched) -> None:
+        """Compares an access with those before it, then keeps it."""
+        if not self._ready:
+            self._ready = True
+            machine = access.frame.machine
+            if orders(machine.program):
+                self._clocks = Clocks(int(np.prod(machine.grid)))
+        steps = None if self._clocks is None else self._clocks.now(touched.programs)
+        codes = touched.programs | (self._number(access.op) << 32)
+        look = _Look(self, access, touched, codes, steps)
+        op = access.op
+        if access.kind == "load" and not op.attrs.get("isVolatile"):
+            for use in ("written", "updated", "updated other"):
+                look.against(use)
+            look.keep("loaded")
+        elif access.kind == "load" or (access.kind == "atomic" and not local(op)):
+            look.against("written")
+            if access.kind == "atomic":
+                look.against("loaded")
+                look.against("loaded other")
+            look.keep("updated")
+        else:
+            for use in ("loaded", "loaded other", "updated", "updated other"):
+                look.against(use)
+            look.store()
+        if self._clocks is not None and access.kind == "atomic":
+            at, programs = touched.at[:: touched.units], touched.programs[:: touched.units]
+            self._clocks.pass_on(op, touched.region, at, programs)
+
+    def _number(self, op: Op) -> int:
+        if id(op) not in self._numbers:
+            self._numbers[id(op)] = len(self._ops)
+            self._ops.append(op)
+        return self._numbers[id(op)]
+
+    def seen(self, programs: Array, others: Array, steps: Array) -> Array:
+        """Which of the others' steps the programs have seen."""
+        assert self._clocks is not None
+        return self._clocks.ordered(programs, others, steps)
+
+    def found(self, access: Access, touched: Touched, lane: int, code: int, count: int) -> None:
+        """Notes a race of a lane's program with the access that a code stands for."""
+        other = self._ops[code >> 32]
+        key = (access.buffer.position, frozenset((id(access.op), id(other))))
+        if key not in self.findings:
+            program, before = int(touched.programs[lane]), code & _PROGRAM
+            index = element(touched.region, int(touched.at[lane]), access.buffer)
+            self.findings[key] = _race(access, program, other, before, index, count)
+
+
+class _Look:
+    """One access beside the tables of its region. `codes`: operation and program of each unit."""
+
+    def __init__(
+        self, races: Races, access: Access, touched: Touched, codes: Array, steps: Array | None
+    ) -> None:
+        self._races, self._access, self._touched = races, access, touched
+        self._codes, self._steps = codes, steps
+
+    def against(self, name: str, but: Array | None = None) -> None:
+        """Reports units that another program has used so, unordered; not those marked in `but`."""
+        at, region = self._touched.at, self._touched.region
+        if not region.has(name):
+            return
+        codes = region.table(name)[at]
+        clash = (codes >= 0) & ((codes & _PROGRAM) != self._touched.programs)
+        if but is not None:
+            clash &= ~but
+        if not clash.any():
+            return
+        lanes = clash.nonzero()[0]
+        if self._steps is not None:
+            others, steps = codes[lanes] & _PROGRAM, region.table(f"{name} at")[at[lanes]]
+            lanes = lanes[~self._races.seen(self._touched.programs[lanes], others, steps)]
+        if len(lanes):
+            first = int(lanes[0])
+            count = len(np.unique(at[lanes])) // self._touched.units
+            self._races.found(self._access, self._touched, first, int(codes[first]), count)
+
+    def keep(self, name: str) -> None:
+        """Keeps the first program that uses a unit, and the last other one."""
+        first = self._touched.region.table(name)[self._touched.at]
+        other = (first >= 0) & ((first & _PROGRAM) != self._touched.programs)
+        self._set(name, ~other)
+        first = self._touched.region.table(name)[self._touched.at]
+        other = (first & _PROGRAM) != self._touched.programs
+        if other.any():
+            self._set(f"{name} other", other)
+
+    def store(self) -> None:
+        """Compares a store with earlier ones and with its own lanes, then keeps it."""
+        at, region = self._touched.at, self._touched.region
+        values = self._values()
+        lanes = np.arange(len(at))
+        table = region.table("lane", 0)
+        table[at] = lanes  # of lanes on one unit, the last one stays
+        winner = table[at]
+        clash = winner != lanes
+        if clash.any():
+            programs = self._touched.programs
+            if values is None:
+                clash = programs[winner] != programs
+            else:
+                clash &= values[winner] != values
+            lost = clash.nonzero()[0]
+            if len(lost):
+                first = int(lost[0])
+                count = len(np.unique(at[lost])) // self._touched.units
+                code = int(self._codes[winner[first]])
+                self._races.found(self._access, self._touched, first, code, count)
+        if region.has("written"):
+            self.against("written", but=None if values is None else values == self._memory())
+        self._set("written", None)
+
+    def _set(self, name: str, where: Array | None) -> None:
+        """Puts codes, and steps if there are clocks, at all units or some."""
+        region, at, codes, steps = (
+            self._touched.region, self._touched.at, self._codes, self._steps,
+        )  # fmt: skip
+        if where is not None and not where.all():
+            at, codes = at[where], codes[where]
+            steps = None if steps is None else steps[where]
+        region.table(name)[at] = codes
+        if steps is not None:
+            region.table(f"{name} at", 0)[at] = steps
+
+    def _values(self) -> Array | None:
+        """The bits that each unit is to get: those of its whole element; None if unknown."""
+        access = self._access
+        if access.values is None or access.kind != "store":
+            return None
+        full = expand_all(access.frame, access.values, access.shape)
+        lanes = full.reshape(-1) if access.mask is None else full[access.mask]
+        return np.repeat(bits(lanes).numpy(), self._touched.units)
+
+    def _memory(self) -> Array:
+        """The bits that the element of each unit has now."""
+        access = self._access
+        flat = access.buffer.as_dtype(access.pointer.dtype)
+        lanes = access.offsets.reshape(-1) if access.mask is None else access.offsets[access.mask]
+        return np.repeat(bits(flat).numpy()[lanes.numpy()], self._touched.units)
+
+
+def _verb(op: Op) -> Verb:
+    if op.name in ("tt.atomic_rmw", "tt.atomic_cas"):
+        return "atomic"
+    return "store" if "store" in op.name else "load"
+
+
+def named(buffer: Buffer, index: tuple[int, ...]) -> str:
+    """`x_ptr[3, 0]`."""
+    return f"{buffer.name}[{', '.join(map(str, index))}]"
+
+
+def _race(
+    access: Access, program: int, other: Op, before: int, index: tuple[int, ...], count: int
+) -> Finding:
+    machine, op = access.frame.machine, access.op
+    here, there = machine.program_id(program), machine.program_id(before)
+    verb, other_verb = _verb(op), _verb(other)
+    what = named(access.buffer, index)
+    same = program == before
+    if same:
+        message = f"two lanes of a store of program {here} write different values to {what}"
+        why = "which of them stays is a matter of chance"
+        hint = "give each lane an element of its own, or mask all but one off"
+    else:
+        message = (
+            f"program {here} {_DOES[verb]} {what}, which program {there} {_DONE[other_verb]}, and "
+            "nothing orders the two"
+        )
+        why = (
+            "programs run side by side and in any order, so what ends up there, or is read, is a "
+            "matter of chance"
+        )
+        hint = _remedy(op, other)
+    places = [Place.of(op.where, verb, f"program {here} {_DOES[verb]} {what}")]
+    if other is not op:
+        done = f"program {there} {_DONE[other_verb]} {what}"
+        places.append(Place.of(other.where, other_verb, done))
+    return Finding(
+        RACES,
+        message + times(count),
+        machine.kernel,
+        tuple(places),
+        access.buffer.name,
+        index,
+        (here,) if same else (here, there),
+        why,
+        hint,
+    )
+
+
+def _remedy(op: Op, other: Op) -> str:
+    if local(op) or local(other):
+        return 'an atomic of scope="cta" is atomic within a program only: use scope="gpu"'
+    verbs = {_verb(op), _verb(other)}
+    if "atomic" in verbs:
+        return (
+            "make the plain access atomic as well, or order the two with atomics that release "
+            'and acquire (sem="acq_rel"), whose old value is used'
+        )
+    if verbs == {"store"}:
+        return (
+            "let each program store to elements of its own, e.g. a row of partial results a "
+            "program, added up afterwards; or use tl.atomic_add to add to shared ones"
+        )
+    return (
+        "to add to shared elements use tl.atomic_add, or a lock that is held from the load to the "
+        "end of the store; to hand results on, launch a second kernel"
+    )
