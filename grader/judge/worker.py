@@ -32,6 +32,7 @@ _KERNEL_ERRORS: dict[str, type[mini_triton.KernelError]] = {
         mini_triton.BadProgram,
         mini_triton.DeviceAssertion,
         mini_triton.OutOfBounds,
+        mini_triton.OverBudget,
         mini_triton.UnsupportedOp,
     )
 }

@@ -25,6 +25,7 @@ from mini_triton.errors import (
     KernelError,
     Location,
     OutOfBounds,
+    OverBudget,
     UnsupportedOp,
 )
 from mini_triton.host import HostOp
@@ -43,6 +44,7 @@ __all__ = [
     "LocalDevice",
     "Location",
     "OutOfBounds",
+    "OverBudget",
     "Profile",
     "Traffic",
     "UnsupportedOp",
