@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
-from mini_triton.execute.machine import Machine
+from mini_triton import settings
+from mini_triton.hardware.model import Model
 from mini_triton.launch import Launch, LaunchRecord
+from mini_triton.sanitize.run import run
 
 
 class Device(Protocol):
@@ -25,18 +27,32 @@ class LocalDevice:
 
     Args:
         show: takes what kernels print (`tl.device_print`), a line a program.
+        checks: what is looked for in kernels, by name (`sanitize.checks`); None: what the settings
+            in force say.
     """
 
-    def __init__(self, show: Callable[[str], None] = print) -> None:
+    def __init__(
+        self, show: Callable[[str], None] = print, checks: Collection[str] | None = None
+    ) -> None:
         self._show = show
+        self._checks = checks
 
     def launch(self, launch: Launch) -> LaunchRecord:
         """See `Device.launch`."""
-        machine = Machine(launch, show=self._show)
-        machine.run()
-        record = LaunchRecord(launch.kernel, launch.grid, largest_tile=machine.program.largest_tile)
+        gpu = settings.current().hardware
+        model = Model(launch, gpu) if gpu is not None else None
+        checks = settings.current().checks if self._checks is None else self._checks
+        machine, findings = run(launch, self._show, checks, model.observers if model else ())
+        record = LaunchRecord(
+            launch.kernel,
+            launch.grid,
+            largest_tile=machine.program.largest_tile,
+            findings=findings,
+        )
         for (where, position, kind, size), elements in machine.counts.items():
             record.add(launch.arg_names[position], where, kind, elements, size)
+        if model is not None:
+            record.hardware = model.record()
         return record
 
 

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from mini_triton import settings
+from mini_triton.errors import SanitizerError
+from mini_triton.finding import Finding, distinct, in_words
+from mini_triton.hardware.gpu import Gpu, gpu_named
 from mini_triton.host import HostCounter, HostOp
 from mini_triton.launch import Counted, LaunchRecord, Traffic
+from mini_triton.sanitize.checks import UNWRITTEN, chosen
+from mini_triton.sanitize.fresh import FreshMemory
+from mini_triton.sanitize.read_only import read_only as declared_read_only
 
 if TYPE_CHECKING:
+    import torch
     from rich.console import RenderableType
     from rich.table import Table
 
@@ -36,6 +44,11 @@ class Profile(Counted):
         for launch in self.launches:
             total += launch.total
         return total
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What checks have found in the kernels, each fault once."""
+        return distinct(finding for launch in self.launches for finding in launch.findings)
 
     @property
     def host_loaded_bytes(self) -> int:
@@ -91,27 +104,66 @@ class Profile(Counted):
 
 
 @contextmanager
-def profile(host: bool = True) -> Iterator[Profile]:
-    """Records the launches of the region, and torch operations if `host`; regions may nest."""
+def profile(
+    host: bool = True,
+    hardware: str | Gpu | None = None,
+    check: str | Iterable[str] | None = None,
+    read_only: Iterable[torch.Tensor] = (),
+    on_finding: Literal["raise", "report"] | None = None,
+) -> Iterator[Profile]:
+    """Records the launches of the region, and torch operations if `host`; regions may nest.
+
+    hardware: a GPU to model launches on ("sm_90", "H200", or a `hardware.Gpu`), which adds a
+    `hardware` record to each; it compiles each kernel once, about a second, and watches all
+    accesses. None leaves what an outer region says.
+
+    check: what to look for in kernels: "all", a name or several (`sanitize.checks`), `()` for what
+    is always on; None leaves what an outer region says. Launches that are checked take longer: they
+    run on one thread, and some of them several times.
+
+    read_only: tensors that no kernel of the region may write to.
+
+    on_finding: "raise" raises `SanitizerError` at the region's end if a check has found something,
+    "report" leaves it in `findings`; None leaves what an outer region says, else "raise".
+
+    Raises ValueError for a GPU that there is no model of, or for a check that there is not.
+    """
     recorded = Profile()
+    changes: dict[str, Any] = {}
+    if hardware is not None:
+        changes["hardware"] = gpu_named(hardware)
+    if check is not None:
+        changes["checks"] = chosen(check)
+    if on_finding is not None:
+        changes["on_finding"] = on_finding
     _open.append(recorded)
     try:
-        if host:
-            with HostCounter(recorded.host):
-                yield recorded
-        else:
+        with ExitStack() as region:
+            in_force = region.enter_context(settings.use(**changes))
+            region.enter_context(declared_read_only(*read_only))
+            if UNWRITTEN in in_force.checks:  # before the counter, which must not see what it does
+                region.enter_context(FreshMemory())
+            if host:
+                region.enter_context(HostCounter(recorded.host))
             yield recorded
     finally:
         # By identity: profiles with equal contents are equal, and regions may nest.
         _open[:] = [profile for profile in _open if profile is not recorded]
+    if recorded.findings and in_force.on_finding == "raise":
+        raise SanitizerError(in_words(recorded.findings), recorded.findings)
 
 
 def record(launch: LaunchRecord) -> None:
-    """Adds a launch to all open profiles and to the running totals of `get_stats`."""
+    """Adds a launch to all open profiles and to the running totals of `get_stats`.
+
+    Raises `SanitizerError` for findings that no profile is there to raise.
+    """
     global _running
     _running += launch.total
     for open_profile in _open:
         open_profile.launches.append(launch)
+    if launch.findings and not _open and settings.current().on_finding == "raise":
+        raise SanitizerError(in_words(launch.findings), launch.findings)
 
 
 _running = Traffic()

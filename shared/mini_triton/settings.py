@@ -10,7 +10,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from mini_triton.sanitize.checks import DEFAULT
+
+if TYPE_CHECKING:
+    from mini_triton.hardware.gpu import Gpu
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,17 @@ class Settings:
         memory: bytes that a launch may take beyond its tensors; programs run in chunks that fit.
         threads: how many cores a launch may use; None: all that this process may run on. Results
             and counts do not depend on it.
+        checks: what is looked for in kernels, by name (`sanitize.checks`).
+        on_finding: "raise" makes a `SanitizerError` of what is found, at the end of a profile, or
+            at the launch where there is none; "report" leaves it in the records.
+        hardware: the GPU that launches are modelled on, too; None: none.
     """
 
     memory: int = 256 * 1024 * 1024
     threads: int | None = None
+    checks: tuple[str, ...] = DEFAULT
+    on_finding: Literal["raise", "report"] = "raise"
+    hardware: Gpu | None = None
 
 
 def _from_environment() -> Settings:

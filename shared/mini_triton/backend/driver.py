@@ -27,6 +27,7 @@ from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
 from mini_triton.launch import Launch
 from mini_triton.profiler import record
+from mini_triton.sanitize import fresh, read_only
 
 #: Emulated compute capability: what `tl.target_info` and dtype checks in kernels see.
 TARGET = GPUTarget("mini_triton", 90, 32)
@@ -41,6 +42,19 @@ _PROPERTIES = {
     "mem_clock_rate": 3_201_000,
     "mem_bus_width": 6_144,
 }
+
+#: Launch options that the compiler for a GPU needs to make the program that would run there.
+_OPTIONS = (
+    "num_warps",
+    "num_stages",
+    "num_ctas",
+    "maxnreg",
+    "enable_fp_fusion",
+    "launch_cooperative_grid",
+    "launch_pdl",
+    "debug",
+    "sanitize_overflow",
+)
 
 
 class _Binaries:
@@ -68,6 +82,10 @@ class Launcher:
         self._kernel = src.fn
         self._ttir: str | None = None
         self._flatten = flattener(src.signature)
+        self._source = src
+        self._options = {
+            name: value for name in _OPTIONS if (value := getattr(metadata, name, None)) is not None
+        }
 
     def __call__(
         self,
@@ -94,9 +112,15 @@ class Launcher:
             grid=self._integers(grid_x, grid_y, grid_z),
             args=[_tensor_behind(value) for value in values],
             arg_names=names,
+            options=self._options,
+            source=self._source,
         )
         with _outside_dispatch_modes():
-            record(current_device().launch(launch))
+            launch.unwritten = fresh.unwritten(launch.args)
+            launch.read_only = read_only.declared(launch.args)
+            executed = current_device().launch(launch)
+            fresh.settle(launch.args, launch.unwritten)
+            record(executed)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
