@@ -25,6 +25,7 @@ from rich.progress import track
 ROOT = Path(__file__).parents[2]
 SITE = ROOT / "build" / "fidelity"
 VERSION = "0.8.5"
+TRANSFORMERS = "transformers==4.57.6"
 
 
 @click.group()
@@ -33,10 +34,22 @@ def main() -> None:
 
 
 @main.command()
-def install() -> None:
+@click.option("--with-transformers", is_flag=True, help="which Liger's own tests import")
+def install(with_transformers: bool) -> None:
     """Installs Liger-Kernel into build/fidelity, apart from the project's packages."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade"]
-    subprocess.run([*command, "--target", str(SITE), f"liger-kernel=={VERSION}"], check=True)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--upgrade",
+        "--target",
+        str(SITE),
+    ]
+    subprocess.run([*command, "--no-deps", f"liger-kernel=={VERSION}"], check=True)
+    if with_transformers:
+        subprocess.run([*command, TRANSFORMERS], check=True)
 
 
 def _find_liger(site: Path) -> None:
@@ -47,6 +60,11 @@ def _find_liger(site: Path) -> None:
     sys.path.insert(0, str(site))
     # It says of every backend in another kernel language that it is not installed.
     logging.getLogger("liger_kernel").setLevel(logging.ERROR)
+
+
+def _console() -> Console:
+    """Wide enough for the table where the output is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=140)
 
 
 @main.command()
@@ -62,7 +80,7 @@ def run(pattern: str, site: Path, json_path: Path | None, markdown: bool, verbos
     from tests.fidelity.liger_cases.compare import compare
     from tests.fidelity.liger_cases.report import case_line, kernel_table, write_section
 
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = _console()
     cases = [case for case in all_cases() if pattern in case.kernel]
     results = []
     for case in track(cases, "kernels", console=console, transient=True):
@@ -82,13 +100,24 @@ def run(pattern: str, site: Path, json_path: Path | None, markdown: bool, verbos
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option("--site", type=click.Path(path_type=Path), default=SITE, help="where Liger is")
 @click.option("-k", "pattern", default="", help="handed to pytest")
+@click.option("--sample", default=0, help="so many parametrizations of each test; 0: all")
 @click.option("--seconds", default=120, help="limit for one test")
-def their_tests(folder: Path, site: Path, pattern: str, seconds: int) -> None:
-    """Runs Liger's own tests in FOLDER (its repository's test/transformers) on CPU tensors."""
-    _find_liger(site)
-    from tests.fidelity.liger_cases.their_tests import run_tests
+@click.option("--results", type=click.Path(path_type=Path), default=SITE / "their_tests.jsonl")
+def their_tests(
+    folder: Path, site: Path, pattern: str, sample: int, seconds: int, results: Path
+) -> None:
+    """Runs Liger's own tests in FOLDER (its repository's test/transformers) on CPU tensors.
 
-    sys.exit(run_tests(folder, site, pattern, seconds, Console()))
+    They import `transformers`: `install --with-transformers`.
+    """
+    _find_liger(site)
+    from tests.fidelity.liger_cases.their_tests import failures, run_tests, their_table
+
+    run_tests(folder, site, pattern, sample, seconds, results)
+    console = _console()
+    for failure in failures(results):
+        console.print(failure[:400], highlight=False, markup=False)
+    console.print(their_table(results))
 
 
 if __name__ == "__main__":
