@@ -19,6 +19,7 @@ from mini_triton.execute.values import Buffer
 Array = np.ndarray
 
 MOST_ROWS, MOST_COLUMNS = 32, 64
+_NOBODY = np.iinfo(np.int64).max
 
 
 @dataclass
@@ -61,11 +62,9 @@ class Touched:
         numel = buffer.flat.numel()
         self.loaded = np.zeros(numel, bool)
         self.stored = np.zeros(numel, bool)
-        cells = self._grid[0] * self._grid[1]
-        self._counts = {kind: np.zeros(cells, np.int64) for kind in ("reads", "writes")}
-        self._lowest = {
-            kind: np.full(cells, np.iinfo(np.int64).max) for kind in ("reads", "writes")
-        }
+        self._cells = self._grid[0] * self._grid[1]
+        self._counts = {kind: np.zeros(self._cells, np.int64) for kind in ("reads", "writes")}
+        self._lowest = {kind: np.full(self._cells, _NOBODY) for kind in ("reads", "writes")}
 
     @property
     def loaded_bytes(self) -> int:
@@ -83,46 +82,49 @@ class Touched:
         """Tiles of the same form: elements of `item` bytes at `base + lanes`, for each program."""
         # Programs that touch the same tile are looked at once; the lowest of them stands for all.
         starts, first, times = np.unique(base, return_index=True, return_counts=True)
-        lowest = programs[first]
-        where = starts[:, None] + lanes
+        order = np.argsort(-programs[first])
         self._add(
-            np.repeat(lowest, len(lanes)),
-            where.reshape(-1),
-            np.repeat(times, len(lanes)),
+            np.repeat(programs[first][order], len(lanes)),
+            (starts[order, None] + lanes).reshape(-1),
+            np.repeat(times[order], len(lanes)) if (times > 1).any() else None,
             item,
             reads,
             writes,
         )
 
     def elements(self, programs: Array, where: Array, item: int, reads: bool, writes: bool) -> None:
-        """Single elements of `item` bytes, each with its program."""
-        self._add(programs, where, np.ones(len(where), np.int64), item, reads, writes)
+        """Single elements of `item` bytes, each with its program; programs ascend."""
+        self._add(programs[::-1], where[::-1], None, item, reads, writes)
 
     def _add(
-        self, programs: Array, where: Array, times: Array, item: int, reads: bool, writes: bool
+        self,
+        programs: Array,
+        where: Array,
+        times: Array | None,
+        item: int,
+        reads: bool,
+        writes: bool,
     ) -> None:
+        """Elements with their programs, which descend, and how often; None: once."""
         if item > self._item:  # a pointer cast: it touches several of the tensor's elements
             ratio = item // self._item
             where = (where[:, None] * ratio + np.arange(ratio)).reshape(-1)
-            programs, times = np.repeat(programs, ratio), np.repeat(times, ratio)
+            programs = np.repeat(programs, ratio)
+            times = None if times is None else np.repeat(times, ratio)
         elif item < self._item:
             where = where // (self._item // item)
         cells = self._cell[where]
-        lowest = np.full(len(self._counts["reads"]), np.iinfo(np.int64).max)
-        order = np.argsort(-programs, kind="stable") if (np.diff(programs) < 0).any() else None
-        if order is None:
-            lowest[cells[::-1]] = programs[::-1]  # of equal cells, the last assignment stays
-        else:
-            lowest[cells[order]] = programs[order]
-        totals = np.bincount(cells, weights=times, minlength=len(lowest)).astype(np.int64)
+        lowest = np.full(self._cells + 1, _NOBODY)
+        lowest[cells] = programs  # of equal cells, the last assignment stays
+        totals = np.bincount(cells, weights=times, minlength=self._cells + 1).astype(np.int64)
         for kind, touches, marks in (
             ("reads", reads, self.loaded),
             ("writes", writes, self.stored),
         ):
             if touches:
                 marks[where] = True
-                self._counts[kind] += totals
-                np.minimum(self._lowest[kind], lowest, out=self._lowest[kind])
+                self._counts[kind] += totals[: self._cells]
+                np.minimum(self._lowest[kind], lowest[: self._cells], out=self._lowest[kind])
 
     # ------------------------------------------------------------------ the picture
     @cached_property
@@ -143,30 +145,18 @@ class Touched:
 
     @cached_property
     def _cell(self) -> Array:
-        """The cell of each element of the buffer, int32."""
-        row, column = self._positions()
+        """The cell of each element of the buffer, int32; `_cells` for what lies in between."""
         (rows, columns), (down, across) = self._matrix, self._grid
-        return ((row * down // rows) * across + column * across // columns).astype(np.int32)
-
-    def _positions(self) -> tuple[Array, Array]:
-        """(row, column) in `_matrix` of each element of the buffer, from the tensor's strides."""
-        rest = np.arange(len(self.loaded))
-        index: dict[int, Array] = {}
-        axes = sorted(
-            (axis for axis, size in enumerate(self.buffer.shape) if size > 1),
-            key=lambda axis: -self.buffer.stride[axis],
-        )
-        for axis in axes:
-            stride = self.buffer.stride[axis]
-            size = self.buffer.shape[axis]
-            index[axis] = np.minimum(rest // stride, size - 1) if stride else np.zeros_like(rest)
-            rest = rest - index[axis] * stride
-        row = np.zeros_like(rest)
-        last = len(self.buffer.shape) - 1
-        for axis, size in enumerate(self.buffer.shape[:-1]):
-            row = row * size + index.get(axis, 0)
-        column = index.get(last, np.zeros_like(rest))
-        return row, column
+        row = np.arange(rows, dtype=np.int64) * down // rows * across
+        column = np.arange(columns, dtype=np.int64) * across // columns
+        cell = np.full(self.buffer.flat.numel(), self._cells, dtype=np.int32)
+        if cell.size:
+            shape = self.buffer.shape or (1,)
+            strides = [stride * cell.itemsize for stride in self.buffer.stride or (1,)]
+            tensor = np.lib.stride_tricks.as_strided(cell, shape, strides)
+            leading = shape[:-1]
+            tensor[...] = row.reshape(*leading, 1) + column if leading else column
+        return cell
 
     def picture(self) -> AccessMap:
         """The cells as they are now."""
@@ -175,7 +165,7 @@ class Touched:
             for kind in self._counts
         }
         rows, columns = self._grid
-        elements = np.bincount(self._cell, minlength=rows * columns)
+        elements = np.bincount(self._cell, minlength=self._cells + 1)[: self._cells]
         return AccessMap(
             rows,
             columns,

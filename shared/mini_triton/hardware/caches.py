@@ -124,7 +124,7 @@ def _by_kind(parts: list[Part]) -> Iterator[tuple[bool, bool, Array]]:
         touched = [part.event.sectors(part.rows) for part in parts if part.event.site.kind == kind]
         if touched:
             # An atomic update is done in L2, which needs the sector.
-            yield kind != "store", kind != "load", np.unique(np.concatenate(touched))
+            yield kind != "store", kind != "load", distinct(np.concatenate(touched))
 
 
 def by_step(events: list[Event], wave: int) -> Iterator[list[Part]]:
@@ -169,20 +169,33 @@ def l1_misses(
         if not own:
             continue
         # Lines are numbered anew, so that a cache is no larger than what its SM touches.
-        lines = np.unique(np.concatenate([np.unique(e.sectors(_all(e)) // _PER_LINE) for e in own]))
+        lines = distinct(np.concatenate([distinct(e.sectors(_all(e)) // _PER_LINE) for e in own]))
         cache = Lru(len(lines) * _PER_LINE, capacity)
         for parts in by_step(own, wave):
             for part in parts:
-                sectors = np.unique(part.event.sectors(part.rows))
+                touched = part.event.sectors(part.rows)
+                sectors = distinct(touched)
                 renamed = (
                     np.searchsorted(lines, sectors // _PER_LINE) * _PER_LINE + sectors % _PER_LINE
                 )
                 missing, looked_up = found.get(id(part.event.site), (0, 0))
                 found[id(part.event.site)] = (
                     missing + cache.read(renamed),
-                    looked_up + len(part.event.sectors(part.rows)),
+                    looked_up + len(touched),
                 )
     return found
+
+
+def distinct(values: Array) -> Array:
+    """The distinct of some whole numbers, in order: `np.unique`, faster where they lie close."""
+    if len(values) == 0:
+        return values
+    low, high = int(values.min()), int(values.max())
+    if high - low > 16 * len(values):
+        return np.unique(values)
+    there = np.zeros(high - low + 1, bool)
+    there[values - low] = True
+    return np.flatnonzero(there) + low
 
 
 def _cut(event: Event, rows: Array) -> Event:
