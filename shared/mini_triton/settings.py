@@ -26,6 +26,8 @@ class Settings:
         memory: bytes that a launch may take beyond its tensors; programs run in chunks that fit.
         threads: how many cores a launch may use; None: all that this process may run on. Results
             and counts do not depend on it.
+        steps: operations that a launch may run, each counted once for all programs that run it
+            together; None: as many as it takes.
         checks: what is looked for in kernels, by name (`sanitize.checks`).
         on_finding: "raise" makes a `SanitizerError` of what is found, at the end of a profile, or
             at the launch where there is none; "report" leaves it in the records.
@@ -34,15 +36,16 @@ class Settings:
 
     memory: int = 256 * 1024 * 1024
     threads: int | None = None
+    steps: int | None = None
     checks: tuple[str, ...] = DEFAULT
     on_finding: Literal["raise", "report"] = "raise"
     hardware: Gpu | None = None
 
 
 def _from_environment() -> Settings:
-    """`MINI_TRITON_MEMORY` (bytes) and `MINI_TRITON_THREADS`."""
+    """`MINI_TRITON_MEMORY` (bytes), `MINI_TRITON_THREADS` and `MINI_TRITON_STEPS`."""
     given: dict[str, Any] = {}
-    for name in ("memory", "threads"):
+    for name in ("memory", "threads", "steps"):
         text = os.environ.get(f"MINI_TRITON_{name.upper()}")
         if text is not None:
             if not text.isdecimal() or int(text) == 0:

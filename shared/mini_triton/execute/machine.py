@@ -9,10 +9,12 @@ from contextlib import contextmanager
 
 import torch
 
-from mini_triton.errors import BadLaunch, KernelError, Location
+from mini_triton import settings
+from mini_triton.errors import BadLaunch, KernelError, Location, OverBudget
 from mini_triton.execute.affine import Affine, constant
 from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
+from mini_triton.execute.failure import failure
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.memory import zero
 from mini_triton.execute.observe import Observer, OperationObserver
@@ -71,6 +73,8 @@ class Machine:
         )
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
         per_chunk = max(1, chunk_elements // self.program.largest_tile)
+        self.steps = 0
+        self._most_steps = settings.current().steps
         self._per_chunk = 1 if self._prepared.one_at_a_time else per_chunk
 
     # ---------------------------------------------------------------- the grid
@@ -99,26 +103,43 @@ class Machine:
 
     def run_block(self, frame: Frame, block: Block) -> tuple[Op, list[Value]]:
         """Runs a block's operations; returns its terminator and the terminator's operands."""
-        for op in block.ops:
-            if op.name in TERMINATORS:
-                return op, frame.operands(op)
-            for tell in self._operations:
-                tell(frame, op)
-            if op.framed is not None:
-                result = op.framed(frame, op)
-            else:
-                values = frame.operands(op)
-                result = op.lazy(op, *values) if op.lazy is not None else None
-                if result is None:
-                    result = op.pure(op, *map(dense, values))
-            if len(op.results) == 1 and not isinstance(result, tuple):
-                frame[op.results[0]] = result
-            elif op.results and result is not None:
-                for slot, value in zip(op.results, result, strict=True):
-                    frame[slot] = value
-            if op.dead:
-                frame.drop(op.dead)
+        op = block.ops[0]
+        self._spend(len(block.ops), op)
+        try:
+            for op in block.ops:
+                if op.name in TERMINATORS:
+                    return op, frame.operands(op)
+                for tell in self._operations:
+                    tell(frame, op)
+                if op.framed is not None:
+                    result = op.framed(frame, op)
+                else:
+                    values = frame.operands(op)
+                    result = op.lazy(op, *values) if op.lazy is not None else None
+                    if result is None:
+                        result = op.pure(op, *map(dense, values))
+                if len(op.results) == 1 and not isinstance(result, tuple):
+                    frame[op.results[0]] = result
+                elif op.results and result is not None:
+                    for slot, value in zip(op.results, result, strict=True):
+                        frame[slot] = value
+                if op.dead:
+                    frame.drop(op.dead)
+        except KernelError:
+            raise
+        except Exception as error:
+            raise failure(self.kernel, op, error) from error
         raise KernelError(f"kernel {self.kernel}: block {block.label} has no terminator")
+
+    def _spend(self, operations: int, op: Op) -> None:
+        """Counts operations that are run, each once for all programs that run it together."""
+        self.steps += operations
+        if self._most_steps is not None and self.steps > self._most_steps:
+            raise OverBudget(
+                f"{op.where}: kernel {self.kernel}, grid {self.grid}: more than "
+                f"{self._most_steps:,} operations. No memory was changed; let loops end sooner, "
+                "or launch fewer programs."
+            )
 
     def program_id(self, program: int) -> tuple[int, int, int]:
         """(x, y, z) of a linear program id; x runs fastest."""

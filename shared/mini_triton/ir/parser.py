@@ -21,10 +21,13 @@ def parse(text: str) -> Program:
 
     Raises `BadProgram` naming the TTIR line and what was expected there.
     """
+    parser = _Parser(text)
     try:
-        return _Parser(text).module()
+        return parser.module()
     except RecursionError:
         raise BadProgram("the TTIR text is nested too deeply") from None
+    except (LookupError, ValueError, TypeError, OverflowError, StopIteration) as error:
+        raise BadProgram(f"TTIR line {parser.line}: it cannot be read: {error}") from None
 
 
 class _Parser(Reader):
@@ -43,6 +46,8 @@ class _Parser(Reader):
             if self._accept("}"):
                 break
             public, function = self._function()
+            if function.name in functions:
+                raise self._error(f"there is a second function {function.name}")
             functions[function.name] = function
             if public:
                 kernels.append(function)
@@ -114,7 +119,7 @@ class _Parser(Reader):
         op.where = self._location()
         if self._next.kind not in ("newline", "end"):
             raise self._error(f"the operation {name} should end here")
-        if sum(count for _, count in names) != len(types):
+        if sum(count for _, count in names) != len(types) or any(n < 1 for _, n in names):
             raise self._error(f"{name} gives {len(types)} results")
         op.types = tuple(types)
         op.results = self._define_results(names, types)

@@ -28,6 +28,11 @@ class Reader:
     def _next(self) -> Token:
         return self._tokens[self._at]
 
+    @property
+    def line(self) -> int:
+        """The line that is being read, from 1."""
+        return self._next.line
+
     def _take(self) -> Token:
         token = self._tokens[self._at]
         if token.kind == "end":
@@ -55,6 +60,8 @@ class Reader:
 
     # ---------------------------------------------------------------- values
     def _define(self, name: str, kind: Type) -> int:
+        if name in self._scopes[-1]:
+            raise self._error(f"value {name} is defined twice")
         slot = len(self._slot_types)
         self._slot_types[slot] = kind
         self._scopes[-1][name] = slot

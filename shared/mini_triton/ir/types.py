@@ -64,6 +64,11 @@ class Type:
         return TORCH_DTYPE[self.element]
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element; of a pointer 8."""
+        return 8 if self.is_pointer else self.dtype.itemsize
+
+    @property
     def bits(self) -> int:
         """Width of an integer element."""
         return 64 if self.element == "index" else int(self.element[1:])
