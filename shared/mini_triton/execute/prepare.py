@@ -30,6 +30,7 @@ from mini_triton.execute import (
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Function, Op, Program, Region
+from mini_triton.ir.verify import verify
 
 #: Modules whose handlers register themselves on import.
 HANDLER_MODULES = (
@@ -67,11 +68,13 @@ class Prepared:
 def prepare(ttir: str, kernel: str) -> Prepared:
     """Parses and checks the TTIR text of a kernel.
 
-    Raises `BadProgram` (text not understood) or `UnsupportedOp` (naming operation, file and line).
+    Raises `BadProgram` (text not understood, or forged) or `UnsupportedOp` (naming operation, file
+    and line).
     """
     program = parse(ttir)
     for op in program.walk():
         _bind(op, kernel)
+    verify(program, kernel)
     for function in program.functions.values():
         _mark_last_uses(function)
     return Prepared(program, _stored_arguments(program), _spins(program))
