@@ -26,17 +26,21 @@ from mini_triton.errors import (
     Location,
     OutOfBounds,
     OverBudget,
+    SanitizerError,
     UnsupportedOp,
 )
+from mini_triton.finding import Finding
 from mini_triton.host import HostOp
 from mini_triton.launch import Launch, LaunchRecord, Traffic
 from mini_triton.profiler import Profile, get_stats, profile, reset_stats
+from mini_triton.sanitize.read_only import read_only
 
 __all__ = [
     "BadLaunch",
     "BadProgram",
     "Device",
     "DeviceAssertion",
+    "Finding",
     "HostOp",
     "KernelError",
     "Launch",
@@ -46,11 +50,13 @@ __all__ = [
     "OutOfBounds",
     "OverBudget",
     "Profile",
+    "SanitizerError",
     "Traffic",
     "UnsupportedOp",
     "current_device",
     "get_stats",
     "profile",
+    "read_only",
     "reset_stats",
     "set_device",
 ]

@@ -1,12 +1,12 @@
 """What a check has found, and the report of it: as a good compiler's error reads.
 
-race: programs (0, 0, 0) and (1, 0, 0) use element (3,) of dg_ptr, and nothing orders them
+race: dg_ptr[3] is loaded by program (1, 0, 0) and stored by program (0, 0, 0), and …
   rmsnorm.py:24, kernel rmsnorm_bwd_kernel
     24 |     tl.store(dg_ptr + cols, dg + dy * xhat, mask=mask)
-       |     ^^^^^^^^^ program (1, 0, 0) stores
+       |     ^^^^^^^^ program (0, 0, 0) stores dg_ptr[3]
   rmsnorm.py:23
     23 |     dg = tl.load(dg_ptr + cols, mask=mask, other=0.0)
-       |          ^^^^^^^^ program (0, 0, 0) has loaded
+       |          ^^^^^^^ program (1, 0, 0) loads dg_ptr[3]
   why: …
   do: …
 """
@@ -20,9 +20,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mini_triton.errors import Location
+from mini_triton.sanitize.checks import TITLES
 
 Programs = tuple[tuple[int, int, int], ...]
 Verb = Literal["load", "store", "atomic"]
+
+#: An error has the reports of so many faults.
+MOST_REPORTED = 5
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class Finding:
         Args:
             source: gives the text of a file's line, "" if it must not or cannot be shown.
         """
-        out = [f"{self.check}: {self.message}"]
+        out = [f"{TITLES.get(self.check, self.check)}: {self.message}"]
         for number, place in enumerate(self.places):
             kernel = f", kernel {self.kernel}" if number == 0 else ""
             file = place.file.rpartition("/")[2] or "unknown file"
@@ -152,3 +156,28 @@ def _excerpt(place: Place, text: str) -> list[str]:
 def times(count: int) -> str:
     """How many elements beside the one that is named."""
     return f" (and {count - 1:,} elements more)" if count > 1 else ""
+
+
+def distinct(findings: Iterable[Finding]) -> list[Finding]:
+    """The first finding of each fault: of a check at some lines of a kernel, on a tensor."""
+    first: dict[tuple[object, ...], Finding] = {}
+    for finding in findings:
+        lines = tuple((place.file, place.line) for place in finding.places)
+        first.setdefault((finding.check, finding.kernel, lines, finding.tensor), finding)
+    return list(first.values())
+
+
+def in_words(
+    findings: Iterable[Finding], source: Callable[[str, int], str] = linecache.getline
+) -> str:
+    """The reports of findings, the first few of them.
+
+    Args:
+        findings: what was found.
+        source: see `Finding.report`.
+    """
+    faults = distinct(findings)
+    reports = [finding.report(source) for finding in faults[:MOST_REPORTED]]
+    if len(faults) > MOST_REPORTED:
+        reports.append(f"and {len(faults) - MOST_REPORTED} findings more")
+    return "\n\n".join(reports)

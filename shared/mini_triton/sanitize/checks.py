@@ -13,6 +13,15 @@ READ_ONLY = "read_only"
 
 #: All there are, in the order in which reports have them. The first is always on.
 ALL = (BOUNDS, READ_ONLY, RACES, UNWRITTEN, MASKED, ORDER)
+#: What a report calls what each has found.
+TITLES = {
+    BOUNDS: "out of bounds",
+    READ_ONLY: "write to a read-only tensor",
+    RACES: "race",
+    UNWRITTEN: "load of unwritten memory",
+    MASKED: "masked-off lanes matter",
+    ORDER: "order of programs matters",
+}
 #: On unless something else is asked for: what costs nothing where nothing was declared.
 DEFAULT = (BOUNDS, READ_ONLY)
 

@@ -15,7 +15,7 @@ import torch
 from mini_triton.errors import KernelError
 from mini_triton.execute.memory import zero
 from mini_triton.finding import Finding, Place, Verb, times
-from mini_triton.ir.program import Op
+from mini_triton.ir.program import Op, Program
 from mini_triton.sanitize.checks import MASKED
 from mini_triton.sanitize.clocks import ATOMICS
 from mini_triton.sanitize.races import named
@@ -29,6 +29,15 @@ _FLOATS = (float("nan"), 28_673.0, -28_673.0)
 _INTEGERS = (4_099, -4_099, 8_191)
 #: Of so many loads the one that matters is looked for.
 _MOST_LOADS = 32
+
+
+def can_be_undefined(program: Program) -> bool:
+    """Whether a kernel has operations that may leave lanes undefined."""
+    return any(
+        (op.name == "tt.load" and len(op.operands) == 2)
+        or (op.name == "tt.atomic_rmw" and op.used and len(op.operands) > 2)
+        for op in program.walk()
+    )
 
 
 class Undefined:

@@ -27,8 +27,8 @@ from mini_triton.sanitize.clocks import Clocks, local, orders
 from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
 
 _PROGRAM = (1 << 32) - 1
-_DONE: dict[Verb, str] = {"load": "has loaded", "store": "has stored", "atomic": "has updated"}
-_DOES: dict[Verb, str] = {"load": "loads", "store": "stores to", "atomic": "updates"}
+_DONE: dict[Verb, str] = {"load": "loaded", "store": "stored", "atomic": "updated"}
+_DOES: dict[Verb, str] = {"load": "loads", "store": "stores", "atomic": "updates"}
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Races:
     _numbers: dict[int, int] = field(default_factory=dict)
     _clocks: Clocks | None = None
     _ready: bool = False
+    _part: dict[int, set[int]] = field(default_factory=dict)  # by tensor: operations in findings
 
     def begin(self, shadow: Shadow) -> None:
         """Nothing is known before the first access."""
@@ -99,8 +100,10 @@ class Races:
     def found(self, access: Access, touched: Touched, lane: int, code: int, count: int) -> None:
         """Notes a race of a lane's program with the access that a code stands for."""
         other = self._ops[code >> 32]
-        key = (access.buffer.position, frozenset((id(access.op), id(other))))
-        if key not in self.findings:
+        key = (access.buffer.position, id(access.op), id(other))
+        part = self._part.setdefault(access.buffer.position, set())
+        if not part >= {id(access.op), id(other)}:
+            part |= {id(access.op), id(other)}
             program, before = int(touched.programs[lane]), code & _PROGRAM
             index = element(touched.region, int(touched.at[lane]), access.buffer)
             self.findings[key] = _race(access, program, other, before, index, count)
@@ -219,13 +222,16 @@ def _race(
     what = named(access.buffer, index)
     same = program == before
     if same:
-        message = f"two lanes of a store of program {here} write different values to {what}"
+        message = (
+            f"two lanes of one store, of program {here}, write different values to {what}"
+            f"{times(count)}"
+        )
         why = "which of them stays is a matter of chance"
         hint = "give each lane an element of its own, or mask all but one off"
     else:
         message = (
-            f"program {here} {_DOES[verb]} {what}, which program {there} {_DONE[other_verb]}, and "
-            "nothing orders the two"
+            f"{what}{times(count)} is {_DONE[other_verb]} by program {there} and {_DONE[verb]} by "
+            f"program {here}, and nothing orders the two"
         )
         why = (
             "programs run side by side and in any order, so what ends up there, or is read, is a "
@@ -234,11 +240,11 @@ def _race(
         hint = _remedy(op, other)
     places = [Place.of(op.where, verb, f"program {here} {_DOES[verb]} {what}")]
     if other is not op:
-        done = f"program {there} {_DONE[other_verb]} {what}"
-        places.append(Place.of(other.where, other_verb, done))
+        does = f"program {there} {_DOES[other_verb]} {what}"
+        places.append(Place.of(other.where, other_verb, does))
     return Finding(
         RACES,
-        message + times(count),
+        message,
         machine.kernel,
         tuple(places),
         access.buffer.name,

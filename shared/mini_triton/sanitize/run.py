@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from mini_triton.execute.machine import Machine
-from mini_triton.execute.observe import Access
+from mini_triton.execute.observe import Access, Observer
 from mini_triton.execute.prepare import prepare
 from mini_triton.finding import Finding
 from mini_triton.launch import Launch
 from mini_triton.sanitize import checks as names
-from mini_triton.sanitize.masked import Undefined, masked
+from mini_triton.sanitize.masked import Undefined, can_be_undefined, masked
 from mini_triton.sanitize.order import can_matter, depends_on_order
 from mini_triton.sanitize.races import Races
 from mini_triton.sanitize.read_only import ReadOnly
@@ -51,7 +51,10 @@ class _Watch:
 
 
 def run(
-    launch: Launch, show: Callable[[str], None], checks: Collection[str]
+    launch: Launch,
+    show: Callable[[str], None],
+    checks: Collection[str],
+    others: Sequence[Observer] = (),
 ) -> tuple[Machine, list[Finding]]:
     """Executes a launch.
 
@@ -59,6 +62,7 @@ def run(
         launch: the launch.
         show: takes what its programs print.
         checks: which are on, see `checks`.
+        others: observers of the first run beside those of the checks.
 
     Returns:
         The machine that has run it, and what was found.
@@ -77,16 +81,17 @@ def run(
     elif names.UNWRITTEN not in checks:
         launch.unwritten.clear()
     order = names.ORDER in checks and can_matter(program, names.RACES in checks)
-    again = order or names.MASKED in checks
+    masks = names.MASKED in checks and can_be_undefined(program)
+    again = order or masks
     watch, guard, undefined = _Watch(watching), Guard(), Undefined()
-    observers = ([watch] if watching else []) + ([guard] if again else [])
+    observers = [*others, *([watch] if watching else []), *([guard] if again else [])]
     machine = Machine(
         launch, show=show, observers=observers, undefined=undefined if again else None
     )
     before = [buffer.flat.clone() for buffer in machine.written] if again else []
     machine.run()
     found = watch.finish()
-    masks = names.MASKED in checks and undefined.ops
+    masks = masks and bool(undefined.ops)
     if order or masks:
         rerun = Rerun(launch, machine, before, guard)
         if masks:
