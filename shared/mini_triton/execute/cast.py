@@ -115,7 +115,11 @@ def _of_nan(x: Tensor, width: int) -> int:
 
 @pure("arith.fptosi")
 def _float_to_signed(op: Op, x: Tensor) -> Tensor:
-    dtype = op.types[0].dtype
+    return to_signed(x, op.types[0].dtype)
+
+
+def to_signed(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Floats truncated and saturated to a signed integer `dtype`."""
     if dtype == torch.bool:
         return x.double().trunc() != 0
     width = _conversion_width(dtype)
@@ -125,7 +129,11 @@ def _float_to_signed(op: Op, x: Tensor) -> Tensor:
 
 @pure("arith.fptoui")
 def _float_to_unsigned(op: Op, x: Tensor) -> Tensor:
-    dtype = op.types[0].dtype
+    return to_unsigned(x, op.types[0].dtype)
+
+
+def to_unsigned(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """Floats truncated and saturated to unsigned integers, as the bits of `dtype`."""
     if dtype == torch.bool:
         return x.double().trunc() != 0
     width = _conversion_width(dtype)

@@ -89,10 +89,19 @@ def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
 
 def _bound(frame: Frame, op: Op, slot: int) -> Affine:
     value = frame[slot]
-    if isinstance(value, Affine):
+    unsigned = bool(op.attrs.get("unsigned"))
+    if isinstance(value, Affine) and not (unsigned and value.lowest < 0):
         return value
     lanes = frame.tensor(slot)
-    bound = per_program(lanes.to(torch.int64))
+    wide = lanes.to(torch.int64)
+    if unsigned:
+        wide = wide & ((1 << 8 * lanes.element_size()) - 1 if lanes.element_size() < 8 else -1)
+        if bool((wide < 0).any()):
+            raise KernelError(
+                f"{op.where}: kernel {frame.machine.kernel}: a bound of this loop over unsigned "
+                "numbers is 2^63 or more. No memory was changed."
+            )
+    bound = per_program(wide)
     assert bound is not None
     return bound.with_dtype(lanes.dtype)
 

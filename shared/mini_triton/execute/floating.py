@@ -37,7 +37,7 @@ def _register(name: str, compute: Callable[..., Tensor]) -> None:
     pure(name)(handler)
 
 
-def _two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def two_sum(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """a + b as the rounded sum and its exact error (Knuth), float64."""
     total = a + b
     b_part = total - a
@@ -58,7 +58,7 @@ def _two_product(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return product, error
 
 
-def _rounded_to_odd(total: Tensor, error: Tensor) -> Tensor:
+def rounded_to_odd(total: Tensor, error: Tensor) -> Tensor:
     """`total + error` cut to float64 so that rounding it again gives what one rounding would.
 
     `total` is the sum rounded to nearest; where that was not exact, the one of the two float64
@@ -71,20 +71,20 @@ def _rounded_to_odd(total: Tensor, error: Tensor) -> Tensor:
     return torch.where(inexact, odd.view(torch.float64), total)
 
 
-def _fused_multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
+def fused_multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """a·b + c rounded once.
 
     Products of float32 and narrower are exact in float64. For float64 itself the algorithm of Boldo
     and Melquiond (2008), "Emulation of FMA and correctly rounded sums".
     """
     if a.dtype != torch.float64:
-        return rounded(_rounded_to_odd(*_two_sum(a.double() * b.double(), c.double())), a.dtype)
+        return rounded(rounded_to_odd(*two_sum(a.double() * b.double(), c.double())), a.dtype)
     product, low = _two_product(a, b)
     if not bool((torch.isfinite(product) & torch.isfinite(low)).all()):
         low = torch.where(torch.isfinite(low), low, torch.zeros_like(low))
-    near, rest = _two_sum(c, low)
-    high, error = _two_sum(product, near)
-    total = high + _rounded_to_odd(*_two_sum(rest, error))
+    near, rest = two_sum(c, low)
+    high, error = two_sum(product, near)
+    total = high + rounded_to_odd(*two_sum(rest, error))
     return torch.where(torch.isfinite(total), total, a * b + c)
 
 
@@ -93,15 +93,16 @@ def _power_of_two(x: Tensor) -> Tensor:
     return torch.exp2(x.double()).to(x.dtype)
 
 
-def _square_root(x: Tensor) -> Tensor:
+def square_root(x: Tensor) -> Tensor:
     """By numpy: torch leaves it to MKL, which on some processors is off by a last place."""
     if x.dtype.itemsize < 4:
-        return _square_root(x.float()).to(x.dtype)
+        return square_root(x.float()).to(x.dtype)
     with np.errstate(invalid="ignore"):
         return torch.from_numpy(np.asarray(np.sqrt(x.numpy())))
 
 
-def _half_away_from_zero(x: Tensor) -> Tensor:
+def half_away_from_zero(x: Tensor) -> Tensor:
+    """To the nearest whole number, ties away from zero."""
     whole = torch.trunc(x)
     return torch.where((x - whole).abs() >= 0.5, whole + torch.sign(x), whole)
 
@@ -118,14 +119,14 @@ _HANDLERS: dict[str, Callable[..., Tensor]] = {
     "arith.maxnumf": torch.fmax,  # the other one if one is NaN
     "arith.minnumf": torch.fmin,
     "tt.precise_divf": torch.div,
-    "tt.precise_sqrt": _square_root,
+    "tt.precise_sqrt": square_root,
     "math.absf": torch.abs,
     "math.ceil": torch.ceil,
     "math.floor": torch.floor,
     "math.trunc": torch.trunc,
-    "math.round": _half_away_from_zero,
+    "math.round": half_away_from_zero,
     "math.roundeven": torch.round,
-    "math.sqrt": _square_root,
+    "math.sqrt": square_root,
     "math.rsqrt": torch.rsqrt,
     "math.exp": torch.exp,
     "math.exp2": _power_of_two,
@@ -147,7 +148,7 @@ _HANDLERS: dict[str, Callable[..., Tensor]] = {
     "math.erf": torch.erf,
     "math.powf": torch.pow,
     "math.copysign": torch.copysign,
-    "math.fma": _fused_multiply_add,
+    "math.fma": fused_multiply_add,
 }
 for _name, _compute in _HANDLERS.items():
     _register(_name, _compute)

@@ -193,15 +193,16 @@ def _absolute(op: Op, a: Tensor) -> Tensor:
 @pure("tt.mulhiui")
 def _multiply_high(op: Op, a: Tensor, b: Tensor) -> Tensor:
     """The upper half of the unsigned product."""
-    return _high_half(unsigned(a), unsigned(b), a.dtype)
+    return high_half(unsigned(a), unsigned(b), a.dtype)
 
 
 @pure("arith.mului_extended")
 def _multiply_extended(op: Op, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    return a * b, _high_half(unsigned(a), unsigned(b), a.dtype)
+    return a * b, high_half(unsigned(a), unsigned(b), a.dtype)
 
 
-def _high_half(a: np.ndarray, b: np.ndarray, dtype: torch.dtype) -> Tensor:
+def high_half(a: np.ndarray, b: np.ndarray, dtype: torch.dtype) -> Tensor:
+    """The upper half of unsigned products, as the bits of `dtype`."""
     width = bits_of(dtype)
     wide_a, wide_b = a.astype(np.uint64), b.astype(np.uint64)
     if width < 64:

@@ -19,7 +19,9 @@ from mini_triton.execute import (
     floating,
     histogram,
     indexing,
+    inline_asm,
     integer,
+    libdevice,
     map_elementwise,
     memory,
     pointer,
@@ -27,6 +29,7 @@ from mini_triton.execute import (
     scan,
     shape,
 )
+from mini_triton.execute.refusals import refused
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Function, Op, Program, Region
@@ -42,7 +45,9 @@ HANDLER_MODULES = (
     floating,
     histogram,
     indexing,
+    inline_asm,
     integer,
+    libdevice,
     map_elementwise,
     memory,
     pointer,
@@ -84,13 +89,9 @@ def _bind(op: Op, kernel: str) -> None:
     if op.name in TERMINATORS:
         return
     op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
-    unsigned_loop = op.name == "scf.for" and op.attrs.get("unsigned")
-    if unsigned_loop or not (op.framed or op.lazy or op.pure):
-        name = f"{op.name} unsigned" if unsigned_loop else op.name
-        raise UnsupportedOp(
-            f"{op.where}: kernel {kernel} uses {name}, which the simulator does not have. "
-            "Nothing was run; write this line with other operations."
-        )
+    reason = refused(op)
+    if reason is not None:
+        raise UnsupportedOp(f"{op.where}: kernel {kernel} uses {reason}. Nothing was run.")
 
 
 def _mark_last_uses(function: Function) -> None:
