@@ -15,21 +15,17 @@ import triton
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
+from mini_triton.backend.target import SM90, kernels_see_sm90
+
 #: Part of the compile cache's key: raise it when the stages below change.
-STAGES_VERSION = "2"
-#: The GPU whose language the simulator speaks.
-SM90 = GPUTarget("cuda", 90, 32)
-
-
-def _smallest_dot(lhs: Any, rhs: Any) -> tuple[int, int, int]:
-    """Smallest (M, N, K) of `tl.dot`, as on NVIDIA hardware."""
-    return (1, 1, 32) if lhs.scalar.primitive_bitwidth == 8 else (1, 1, 16)
+STAGES_VERSION = "3"
 
 
 class MiniTritonBackend(BaseBackend):
     """Compiles a kernel to TTIR text, which is what the simulator executes."""
 
-    binary_ext = "ttir"
+    #: `asm["ttir"]` is text, as of every backend; the "binary" is the same text as bytes.
+    binary_ext = "simulated"
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -44,39 +40,40 @@ class MiniTritonBackend(BaseBackend):
     def parse_options(self, options: dict[str, Any]) -> Any:
         """Those of the NVIDIA backend, its defaults and its errors; what only steers code
         generation has no effect on results or counts."""
-        from triton.backends.nvidia.compiler import CUDABackend
-
-        return CUDABackend(SM90).parse_options(options)
+        return _nvidia().parse_options(options)
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What the launcher gets besides arguments."""
         return metadata.num_warps, metadata.num_ctas, metadata.shared
 
     def get_codegen_implementation(self, options: Any) -> dict[str, Any]:
-        """Casts of 8-bit floats and dot's shape rule, from the NVIDIA backend."""
-        from triton.language.extra import cuda
-
-        return {
-            "convert_custom_types": cuda.convert_custom_float8_sm80,
-            "min_dot_size": _smallest_dot,
-        }
+        """Casts of 8-bit floats and dot's shape rule: the NVIDIA backend's."""
+        kernels_see_sm90()
+        return dict(_nvidia().get_codegen_implementation(options))
 
     def get_module_map(self) -> dict[str, ModuleType]:
         """`tl.extra.libdevice` is NVIDIA's, by name."""
-        from triton.language.extra.cuda import libdevice
-
-        return {"triton.language.extra.libdevice": libdevice}
+        return dict(_nvidia().get_module_map())
 
     def load_dialects(self, context: Any) -> None:
         """Only Triton's own dialects are needed: nothing is lowered further."""
 
     def add_stages(self, stages: dict[str, Any], options: Any, language: Any = None) -> None:
-        """One stage: TTIR after Triton's own passes, as text with source locations."""
-        stages["ttir"] = lambda module, metadata: _ttir(module, metadata)
+        """TTIR after Triton's own passes, and its text with source locations."""
+        stages["ttir"] = lambda module, metadata: _ttir(module)
+        stages[self.binary_ext] = _text
 
 
-def _ttir(module: Any, metadata: dict[str, Any]) -> bytes:
-    """Runs the passes of every Triton backend's `make_ttir` and prints the module."""
+@functools.cache
+def _nvidia() -> Any:
+    """NVIDIA's backend for the GPU whose language the simulator speaks."""
+    from triton.backends.nvidia.compiler import CUDABackend  # Triton imports it while it imports us
+
+    return CUDABackend(SM90)
+
+
+def _ttir(module: Any) -> Any:
+    """Runs the passes of every Triton backend's `make_ttir`."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     passes.common.add_inliner(manager)
@@ -89,6 +86,12 @@ def _ttir(module: Any, metadata: dict[str, Any]) -> bytes:
     passes.common.add_symbol_dce(manager)
     passes.ttir.add_loop_unroll(manager)
     manager.run(module, "make_ttir")
+    return module
+
+
+def _text(module: Any, metadata: dict[str, Any]) -> bytes:
+    """The module as text, with locations."""
     metadata["name"] = module.get_entry_func_name()
     metadata["shared"] = 0
-    return module.str().encode() if hasattr(module, "str") else str(module).encode()
+    text: str = module.str() if hasattr(module, "str") else str(module)
+    return text.encode()

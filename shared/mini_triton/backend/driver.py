@@ -23,14 +23,12 @@ from triton.backends.driver import DriverBase
 
 from mini_triton.backend.parameters import flattener
 from mini_triton.backend.relocate import relocated
+from mini_triton.backend.target import TARGET
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
 from mini_triton.launch import Launch
 from mini_triton.profiler import record
 from mini_triton.sanitize import fresh, read_only
-
-#: Emulated compute capability: what `tl.target_info` and dtype checks in kernels see.
-TARGET = GPUTarget("mini_triton", 90, 32)
 
 #: A launch never fails for shared memory here; the limit is the H100's and H200's opt-in maximum.
 _PROPERTIES = {
@@ -79,9 +77,9 @@ class Launcher:
 
     def __init__(self, src: Any, metadata: Any) -> None:
         self._name: str = metadata.name
-        self._kernel = src.fn
+        self._kernel = getattr(src, "fn", None)  # a file of TTIR has none
         self._ttir: str | None = None
-        self._flatten = flattener(src.signature)
+        self._flatten = flattener({str(name): kind for name, kind in src.signature.items()})
         self._source = src
         self._options = {
             name: value for name in _OPTIONS if (value := getattr(metadata, name, None)) is not None
@@ -104,7 +102,7 @@ class Launcher:
         if enter_hook is not None:
             enter_hook(launch_metadata)
         if self._ttir is None:
-            self._ttir = relocated(function, self._kernel)
+            self._ttir = relocated(function, self._kernel) if self._kernel else function
         names, values = self._flatten(args)
         launch = Launch(
             kernel=self._name,

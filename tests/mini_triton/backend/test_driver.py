@@ -67,7 +67,7 @@ def test_warmup_compiles_and_runs_nothing():
     x, y = normal(20), torch.zeros(20)
     with mini_triton.profile() as p:
         compiled = scale_kernel.warmup(x, y, 20, 0.25, BLOCK=8, grid=(3,))
-        assert b"tt.func public @scale_kernel" in compiled.asm["ttir"]
+        assert "tt.func public @scale_kernel" in compiled.asm["ttir"]
         by_dtype = scale_kernel.warmup(torch.float32, torch.float32, 20, 0.25, BLOCK=8, grid=(3,))
         assert by_dtype.metadata.shared == 0
     assert p.launches == []
@@ -214,3 +214,24 @@ def test_a_tensor_reinterpreted_as_another_type_of_the_same_size():
     y = torch.zeros(2)
     scale_kernel[(1,)](triton.reinterpret(bits, tl.uint16), y, 2, 0.5, BLOCK=2)
     assert_same(y, torch.tensor([65535.0, 2.0]))
+
+
+def test_a_file_of_ttir_runs(tmp_path):
+    path = tmp_path / "by_hand.ttir"
+    path.write_text(
+        """
+        module {
+          tt.func public @four(%y: !tt.ptr<f32>, %n: i32) {
+            %four = arith.constant 4.0 : f32
+            %last = tt.addptr %y, %n : !tt.ptr<f32>, i32
+            tt.store %last, %four : !tt.ptr<f32>
+            tt.return
+          }
+        }
+        """
+    )
+    y = torch.zeros(3)
+    with mini_triton.profile() as p:
+        triton.compile(str(path))[(1, 1, 1)](y, 2)
+    assert y.tolist() == [0, 0, 4]
+    assert p.launches[0].tensors["0"].stored == 1
