@@ -2,7 +2,8 @@
 
 Triton chooses a backend by its target's name, so that of the simulator is its own. What is asked
 *within* a kernel is another matter: a kernel should take the way here that it would take on the GPU
-whose language the simulator speaks. So `tl.target_info.is_cuda()` and `cuda_capability_geq(9)` are true.
+whose language the simulator speaks. So `is_cuda()` and `cuda_capability_geq(9)` of
+`tl.target_info` are true.
 """
 
 from __future__ import annotations
