@@ -95,9 +95,9 @@ def _remainder(x: Tensor, y: Tensor) -> Tensor:
     """IEEE 754's remainder, x − y·n with n = x/y rounded to nearest even; exact."""
     size = y.abs()
     rest = torch.fmod(x.abs(), 2.0 * size)
-    for over in (torch.gt, torch.ge):
-        beyond = over(rest - (size - rest), 0.0)  # rest > size/2, without halving
-        rest = torch.where(beyond, rest - size, rest)
+    first = rest > size - rest  # rest > size/2, without halving
+    rest = torch.where(first, rest - size, rest)
+    rest = torch.where(first & (rest >= size - rest), rest - size, rest)
     return torch.where(torch.signbit(x), -rest, rest)
 
 
