@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
+from mini_triton.execute.shared_tiles import Sharing, sharing
 from mini_triton.execute.values import Pointer
 
 Tensor = torch.Tensor
@@ -25,6 +27,7 @@ class Windows:
 
     starts: the first offset of each program; only that of the first if they are `step` apart (0,
     with programs = 1: one window for all). size, stride: of a tile; an axis of stride 0 has size 1.
+    sharing: if programs have windows in common, which has which; `programs` then counts windows.
     """
 
     starts: list[int]
@@ -34,6 +37,7 @@ class Windows:
     stride: tuple[int, ...]
     lowest: int
     highest: int
+    sharing: Sharing | None = None
 
     def within(self, numel: int) -> bool:
         """True if all lanes are inside a buffer of `numel` elements."""
@@ -72,11 +76,15 @@ class Windows:
             self.stride,
             self.lowest,
             self.highest - cut,
+            self.sharing,
         )
 
 
-def windows(pointer: Pointer) -> Windows | None:
-    """The windows that the pointers form, None if their offsets are no formula."""
+def windows(pointer: Pointer, shared: bool = False) -> Windows | None:
+    """The windows that the pointers form, None if their offsets are no formula.
+
+    shared: each distinct window only once, if there are at most half as many as programs.
+    """
     offset = pointer.offset
     if pointer.rest is not None or any(step < 0 for step in offset.steps):
         return None
@@ -84,16 +92,33 @@ def windows(pointer: Pointer) -> Windows | None:
     reach = sum(s * (n - 1) for s, n in zip(stride, size, strict=True))
     if isinstance(offset.base, int):
         return Windows([offset.base], 0, 1, size, stride, offset.base, offset.base + reach)
-    starts = offset.base
-    apart = starts[1:] - starts[:-1]
-    first, last = int(starts[0]), int(starts[-1])
-    step = int(apart[0]) if len(apart) else 0
-    if last - first == step * len(apart) and step > 0 and bool((apart == step).all()):
-        return Windows([first], step, len(starts), size, stride, first, last + reach)
-    if len(starts) > _MOST_VIEWS:
+    starts = offset.base.numpy()
+    programs, step = len(starts), _distance(starts)
+    if step is None and shared:
+        distinct, index = np.unique(starts, return_inverse=True)
+        if 2 * len(distinct) <= len(starts):
+            lowest, highest = int(distinct[0]), int(distinct[-1]) + reach
+            programs, step = len(distinct), _distance(distinct) if len(distinct) > 1 else 0
+            if step is None and programs > _MOST_VIEWS:
+                return None
+            listed = distinct.tolist() if step is None else [lowest]
+            among = sharing(programs, index) if programs > 1 else None
+            return Windows(listed, step, programs, size, stride, lowest, highest, among)
+    if step is not None:
+        first, last = int(starts[0]), int(starts[-1])
+        return Windows([first], step, programs, size, stride, first, last + reach)
+    if programs > _MOST_VIEWS:
         return None
     listed = starts.tolist()
-    return Windows(listed, None, len(starts), size, stride, min(listed), max(listed) + reach)
+    return Windows(listed, None, programs, size, stride, min(listed), max(listed) + reach)
+
+
+def _distance(starts: np.ndarray) -> int | None:
+    """By how much each start is above the one before, if that is always the same."""
+    apart = np.diff(starts)
+    if len(apart) and apart[0] > 0 and (apart == apart[0]).all():
+        return int(apart[0])
+    return None
 
 
 def _apart(axes: list[tuple[int, int]]) -> bool:

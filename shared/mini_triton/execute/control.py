@@ -13,6 +13,7 @@ import torch
 from mini_triton.errors import BadProgram, KernelError
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
 from mini_triton.execute.registry import framed
+from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
 
@@ -146,7 +147,7 @@ def _iterate(
         for slot, value in zip(block.args[1:], carried, strict=True):
             frame[slot] = value
         _, carried = frame.machine.run_block(frame, block)
-    return carried
+    return [v.dense if isinstance(v, Shared) and v.owned else v for v in carried]
 
 
 def _cut(values: list[Value], index: Tensor) -> list[Value]:

@@ -13,6 +13,7 @@ import torch
 
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
 from mini_triton.execute.registry import lazy
+from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Value
 from mini_triton.ir.program import Op
 
@@ -173,4 +174,4 @@ def _expand_dims(op: Op, a: Value) -> Value | None:
 
 @lazy("tt.trans")
 def _transpose(op: Op, a: Value) -> Value | None:
-    return a.transpose(tuple(op.attrs["order"])) if isinstance(a, Affine) else None
+    return a.transpose(tuple(op.attrs["order"])) if isinstance(a, Affine | Shared) else None

@@ -15,7 +15,15 @@ from mini_triton.errors import OutOfBounds
 from mini_triton.execute.access import Windows, leading_lanes, windows
 from mini_triton.execute.observe import Access, Kind
 from mini_triton.execute.registry import framed
-from mini_triton.execute.values import Buffer, Pointer, broadcast_shape, count_lanes, pointer_at
+from mini_triton.execute.shared_tiles import Shared
+from mini_triton.execute.values import (
+    Buffer,
+    Pointer,
+    broadcast_shape,
+    count_lanes,
+    dense,
+    pointer_at,
+)
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -28,7 +36,7 @@ _CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @framed("tt.load")
-def _load(frame: Frame, op: Op) -> Tensor:
+def _load(frame: Frame, op: Op) -> Tensor | Shared:
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
     mask = frame.tensor(op.operands[1]) if len(op.operands) > 1 else None
@@ -111,23 +119,22 @@ def observe(
         observer.access(access)
 
 
-def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor) -> Tensor:
+def _read(
+    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor
+) -> Tensor | Shared:
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
     if frame.machine.observers:
         observe(frame, op, "load", pointer, mask, op.types[0].shape)
-    found = windows(pointer)
+    found = windows(pointer, shared=True)
     if found is not None:
-        if mask is None and found.within(flat.numel()):
-            return _gathered(found, flat, copy=buffer.stored_to)
-        if mask is not None:
-            count = leading_lanes(mask) if mask.ndim > 1 else None
-            if count is not None and found.first(count).within(flat.numel()):
-                view = _gathered(found.first(count), flat, copy=False)
-                return _read_leading(view, count, mask, other)
-            if found.within(flat.numel()):
-                return torch.where(mask, _gathered(found, flat, copy=False), other)
+        tiles = _read_windows(found, buffer, flat, mask, other)
+        if tiles is not None and found.sharing is not None and len(tiles) < frame.count:
+            common = Shared(tiles, found.sharing)
+            return common if op.shares else common.dense
+        if tiles is not None:
+            return tiles
     offsets = pointer.lanes
     check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "loads")
     if mask is not None:
@@ -135,6 +142,32 @@ def _read(frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Te
     carrier = _CARRIER[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
     loaded = flat.view(carrier)[offsets].view(flat.dtype)
     return loaded if mask is None else torch.where(mask, loaded, other)
+
+
+def _read_windows(
+    found: Windows, buffer: Buffer, flat: Tensor, mask: Tensor | None, other: Tensor
+) -> Tensor | None:
+    """Loads through strided views, where all that they reach is inside; else None.
+
+    The tiles are those of the windows, or of the programs if mask or `other` differ by program.
+    """
+    numel = flat.numel()
+    if mask is None:
+        return _gathered(found, flat, buffer.stored_to) if found.within(numel) else None
+    count = leading_lanes(mask) if mask.ndim > 1 else None
+    leading = count is not None and found.first(count).within(numel)
+    if not leading and not found.within(numel):
+        return None
+    if leading:
+        assert count is not None
+        found = found.first(count)
+    view = _gathered(found, flat, copy=False)
+    if found.sharing is not None and max(len(mask), len(other)) > 1:
+        view = view.index_select(0, found.sharing.index)
+    if leading:
+        assert count is not None
+        return _read_leading(view, count, mask, other)
+    return torch.where(mask, view, other)
 
 
 def _gathered(found: Windows, flat: Tensor, copy: bool) -> Tensor:
@@ -299,5 +332,7 @@ def _load_by_address(
     for buffer, part, part_mask in by_buffer(frame, op, pointer, mask):
         count = int(expand_all(frame, part_mask, shape).sum())
         frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
-        result = torch.where(part_mask, _read(frame, op, part, part_mask, other), result)
+        found = dense(_read(frame, op, part, part_mask, other))
+        assert isinstance(found, torch.Tensor)
+        result = torch.where(part_mask, found, result)
     return result

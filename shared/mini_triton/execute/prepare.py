@@ -82,6 +82,7 @@ def prepare(ttir: str, kernel: str) -> Prepared:
     verify(program, kernel)
     for function in program.functions.values():
         _mark_last_uses(function)
+    dot.mark_products(program)
     return Prepared(program, _stored_arguments(program), _spins(program))
 
 

@@ -14,6 +14,7 @@ import torch
 
 from mini_triton.errors import KernelError
 from mini_triton.execute.affine import Affine, constant, found_in
+from mini_triton.execute.shared_tiles import Shared
 
 Tensor = torch.Tensor
 
@@ -145,14 +146,14 @@ def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Poin
     return Pointer(buffer, constant(0, torch.int64, lanes.ndim - 1), lanes, dtype)
 
 
-#: What pure handlers take: integers as lanes, never as formulas.
+#: What pure handlers take: integers as lanes, never as formulas; no tiles held in common.
 Lanes = torch.Tensor | Pointer
-Value = Lanes | Affine
+Value = Lanes | Affine | Shared
 
 
 def dense(value: Value) -> Lanes:
-    """A formula as lanes; anything else as it is."""
-    return value.dense if isinstance(value, Affine) else value
+    """A formula, or tiles held in common, as lanes; anything else as it is."""
+    return value.dense if isinstance(value, Affine | Shared) else value
 
 
 def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
@@ -162,7 +163,7 @@ def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def narrow(value: Value, index: Tensor) -> Value:
     """The value of the programs `index` (int64 positions) only."""
-    if isinstance(value, Affine):
+    if isinstance(value, Affine | Shared):
         return value.narrow(index)
     if isinstance(value, Pointer):
         rest = None if value.rest is None else _narrow_lanes(value.rest, index)

@@ -32,6 +32,8 @@ class Op:
     lazy: Any = None
     pure: Any = None
     used: bool = True  # whether any result is used (an unused atomic returns nothing)
+    shares: bool = False  # the result goes into products only (`execute.dot`)
+    accumulates: bool = False  # a product that is added, in a loop, to the one before
 
 
 @dataclass
