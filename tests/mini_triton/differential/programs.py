@@ -1,0 +1,114 @@
+"""A generated program: its source, its data, what it should give; run and compared on both sides.
+
+How many programs each test draws is fixed, and so are the programs, unless BYTEWISE_HUNT is set to
+a number of examples: then they are random, and each test draws that many.
+
+    BYTEWISE_HUNT=5000 pytest tests/mini_triton/differential
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import mini_triton
+import numpy as np
+from hypothesis import HealthCheck, note, settings
+
+from tests.mini_triton.differential.dtypes import Array, Kind, from_torch, to_torch
+from tests.mini_triton.differential.interpreter import Interpreter, loaded
+
+HUNT = int(os.environ.get("BYTEWISE_HUNT", "0"))
+
+
+def examples(count: int) -> Callable[[Any], Any]:
+    """So many programs, always the same ones; in a hunt as many as it says, at random."""
+    return settings(
+        max_examples=HUNT or count,
+        derandomize=not HUNT,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@dataclass
+class Output:
+    """A tensor that the program writes.
+
+    right: what it holds afterwards. start: what it holds before. tolerance: relative, 0 for equal
+    bits (but of −0 and of NaNs).
+    """
+
+    kind: Kind
+    right: Array
+    start: Array
+    tolerance: float = 0.0
+
+
+@dataclass
+class Program:
+    """Source with a function `kernel(*inputs, *outputs)`.
+
+    loaded, stored: elements that the launch should count, or None. interpretable: Triton's own
+    interpreter is right about it.
+    """
+
+    source: str
+    grid: tuple[int, ...]
+    inputs: list[tuple[Kind, Array]]
+    outputs: list[Output]
+    interpretable: bool = True
+    loaded: int | None = None
+    stored: int | None = None
+    scalars: list[int] = field(default_factory=list)
+
+    def arguments(self) -> list[Any]:
+        """Fresh tensors."""
+        tensors = [to_torch(values.copy(), kind) for kind, values in self.inputs]
+        tensors += [to_torch(output.start.copy(), output.kind) for output in self.outputs]
+        return [*tensors, *self.scalars]
+
+
+class Runner:
+    """Runs programs on the simulator, and on the interpreter where it is right."""
+
+    def __init__(self, folder: Path, interpreter: Interpreter) -> None:
+        self._folder = folder
+        self._interpreter = interpreter
+
+    def check(self, program: Program) -> None:
+        """Fails with the program's source if a side does not give what is right."""
+        note(program.source)
+        digest = hashlib.sha256(program.source.encode()).hexdigest()[:16]
+        path = self._folder / f"program_{digest}.py"
+        path.write_text(program.source)
+        args = program.arguments()
+        with mini_triton.profile(host=False) as p:
+            loaded(path).kernel[program.grid](*args)
+        self._compare("simulator", program, args)
+        for name in ("loaded", "stored"):
+            expected, counted = getattr(program, name), getattr(p.total, name)
+            assert expected is None or counted == expected, f"{name} {counted}, not {expected}"
+        if program.interpretable:
+            args = self._interpreter.run(path, program.grid, program.arguments())
+            self._compare("interpreter", program, args)
+
+    @staticmethod
+    def _compare(side: str, program: Program, args: list[Any]) -> None:
+        outputs = args[len(program.inputs) : len(program.inputs) + len(program.outputs)]
+        for number, (tensor, output) in enumerate(zip(outputs, program.outputs, strict=True)):
+            actual = from_torch(tensor, output.kind)
+            if output.tolerance:
+                np.testing.assert_allclose(
+                    actual, output.right, rtol=output.tolerance, atol=output.tolerance,
+                    err_msg=f"{side}, out{number}",
+                )  # fmt: skip
+            else:
+                np.testing.assert_array_equal(
+                    actual, output.right, err_msg=f"{side}, out{number}", strict=True
+                )
