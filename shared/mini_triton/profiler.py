@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mini_triton import settings
@@ -89,6 +91,18 @@ class Profile(Counted):
         console = Console()
         console.print(self.table())
         console.print(self.listing())
+
+    def html(self, path: str | PathLike[str] | None = None) -> str:
+        """The profile as one self-contained page, light or dark; written to `path` if one is given.
+
+        Raises OSError if it cannot be written.
+        """
+        from mini_triton.page import render
+
+        page = render(self)
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: totals, launches (per tensor and line) and host operations."""

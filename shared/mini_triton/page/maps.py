@@ -1,0 +1,131 @@
+"""Pictures of tensors: which program touched which part, and how often a part was read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from mini_triton.hardware.access_map import AccessMap
+from mini_triton.page.colours import of_program
+
+_WIDTH = 260.0
+_HEIGHTS = (26.0, 180.0)  # of a vector, and at most
+#: Cells with numbers in them, and how many at most.
+_NUMBERED = 8
+
+
+@dataclass(frozen=True)
+class Rect:
+    """A run of cells of one colour; a number to be written into it, or nothing."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    opacity: float = 1.0
+    text: str = ""
+
+
+@dataclass
+class Picture:
+    """One picture: `title` ("read by"), its rectangles, and what to say below."""
+
+    title: str
+    width: float
+    height: float
+    rects: list[Rect] = field(default_factory=list)
+    note: str = ""
+
+
+def pictures(found: AccessMap, programs: int) -> list[Picture]:
+    """Who read, how often, and who wrote; those that say something."""
+    shown = []
+    if any(found.reads):
+        shown.append(_owners("read by", found, found.reader, programs))
+        times = [
+            reads / max(1, elements)
+            for reads, elements in zip(found.reads, found.elements, strict=True)
+        ]
+        if max(times) > 1:
+            shown.append(_times(found, times))
+    if any(found.writes):
+        shown.append(_owners("written by", found, found.writer, programs))
+    return shown
+
+
+def _owners(title: str, found: AccessMap, owner: list[int], programs: int) -> Picture:
+    numbered = found.rows * found.columns <= _NUMBERED * _NUMBERED
+    picture = _empty(title, found)
+
+    def look(cell: int) -> tuple[str, float, str]:
+        program = owner[cell]
+        if program < 0:
+            return "", 0.0, ""
+        return of_program(program, programs), 1.0, str(program) if numbered else ""
+
+    picture.rects = list(_runs(found, picture, look))
+    touched = {program for program in owner if program >= 0}
+    if not numbered or len(touched) == 1:
+        picture.note = (
+            f"program {min(touched)}" if len(touched) == 1 else "blue: first program, yellow: last"
+        )
+    return picture
+
+
+def _times(found: AccessMap, times: list[float]) -> Picture:
+    numbered = found.rows * found.columns <= _NUMBERED * _NUMBERED
+    picture = _empty("times read", found)
+    most = max(times)
+
+    def look(cell: int) -> tuple[str, float, str]:
+        count = times[cell]
+        if count == 0:
+            return "", 0.0, ""
+        # In steps of a tenth, so that cells that hardly differ are one run.
+        share = round(10 * (0.15 + 0.85 * count / most)) / 10
+        return "var(--load)", share, f"{count:.3g}" if numbered else ""
+
+    picture.rects = list(_runs(found, picture, look))
+    least = min(count for count in times if count > 0)
+    alike = f"{most:,.3g} times each" if least == most else f"{least:,.3g} to {most:,.3g} times"
+    picture.note = alike
+    return picture
+
+
+def _empty(title: str, found: AccessMap) -> Picture:
+    """A picture as wide as all of them, and as high as the tensor's form asks for."""
+    if found.rows == 1:
+        return Picture(title, _WIDTH, _HEIGHTS[0])
+    last = found.shape[-1]
+    leading = 1
+    for size in found.shape[:-1]:
+        leading *= size
+    height = min(max(_WIDTH * leading / max(1, last), 40.0), _HEIGHTS[1])
+    return Picture(title, _WIDTH, round(height, 1))
+
+
+def _runs(
+    found: AccessMap, picture: Picture, look: Callable[[int], tuple[str, float, str]]
+) -> Iterator[Rect]:
+    """Cells, with neighbours in a row that look alike joined, unless they hold numbers."""
+    wide, high = picture.width / found.columns, picture.height / found.rows
+    for row in range(found.rows):
+        start = 0
+        for column in range(1, found.columns + 1):
+            first = look(row * found.columns + start)
+            here = row * found.columns + column
+            if column < found.columns and not first[2] and look(here) == first:
+                continue
+            fill, opacity, text = first
+            if fill:
+                yield Rect(
+                    round(start * wide, 2),
+                    round(row * high, 2),
+                    round((column - start) * wide, 2),
+                    round(high, 2),
+                    fill,
+                    opacity,
+                    text,
+                )
+            start = column
