@@ -26,6 +26,7 @@ from mini_triton.execute import (
     memory,
     pointer,
     reduce,
+    scaled_dot,
     scan,
     shape,
 )
@@ -52,6 +53,7 @@ HANDLER_MODULES = (
     memory,
     pointer,
     reduce,
+    scaled_dot,
     scan,
     shape,
 )
