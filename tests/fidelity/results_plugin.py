@@ -1,6 +1,7 @@
 """A pytest plug-in that takes a seeded sample of a suite's parametrizations and writes results.
 
-`pytest -p tests.fidelity.results_plugin --results FILE [--sample N --sample-seed S]`. The file has
+`pytest -p tests.fidelity.results_plugin --results FILE [--sample N --sample-seed S]
+[--skipped-in FILE]`; the last one keeps only tests that another run skipped. A file of results has
 a JSON object a line: `test` (file::name[parameters]), `outcome` (passed, failed or skipped),
 `message` (of what failed or why it was skipped) and `seconds`.
 """
@@ -20,6 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--results", type=Path, default=None)
     parser.addoption("--sample", type=int, default=0)
     parser.addoption("--sample-seed", type=int, default=0)
+    parser.addoption("--skipped-in", type=Path, default=None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -28,6 +30,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     So that both sides take the same, also where they do not have the same parameters.
     """
+    before = config.getoption("--skipped-in")
+    if before is not None:
+        results = map(json.loads, before.read_text().splitlines())
+        skipped = {result["test"] for result in results if result["outcome"] == "skipped"}
+        items[:] = [item for item in items if _name(item.nodeid) in skipped]
     wanted = config.getoption("--sample")
     if not wanted:
         return

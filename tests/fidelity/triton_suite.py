@@ -4,8 +4,11 @@
     python tests/fidelity/triton_suite.py TRITON/python/test/unit/language -k "dot and not scaled"
 
 `TRITON` is a checkout of Triton at the version that is installed; some of its tests need `scipy`.
-The whole takes about an hour on two cores. Results are kept in `dist/fidelity`: `--keep` prints the table again without running anything, and a run of some files
-or tests only replaces their results.
+The whole takes some hours on two cores. Results are kept in `dist/fidelity`: `--keep` prints the
+table again without running anything, and a run of some files or tests only replaces their results.
+
+On the simulator the tests see the compute capability 9.0; those that they skip for it run again
+with 10.0, and then with 8.0.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -36,46 +40,69 @@ from tests.fidelity.triton_table import (  # noqa: E402
 
 EXPLAINED = Path(__file__).with_name("triton_explained.toml")
 SIDES = ("simulator", "interpreter")
+#: What the tests see on the simulator; those that are skipped for one are tried with the next.
+CAPABILITIES = ("9.0", "10.0", "8.0")
 #: Lines between which `--markdown` writes.
 BEGIN, END = "<!-- begin: triton_suite.py -->", "<!-- end: triton_suite.py -->"
 
 
-def run_side(
-    side: str,
-    folder: Path,
-    results: Path,
-    *,
-    only: list[str],
-    more: list[str],
-    jobs: int,
-    limit: int,
-) -> None:
-    """Runs a folder's tests on one side; adds what came out to the file `results`.
+@dataclass(frozen=True)
+class Run:
+    """What to run of a folder of tests.
 
-    only: names of files in the folder, all if there are none. more: further options for pytest.
-    limit: seconds that a test may take.
+    Attributes:
+        folder: with the tests.
+        only: names of files in it, all if there are none.
+        more: further options for pytest.
+        jobs: processes.
+        limit: seconds that a test may take.
     """
-    root = _root(folder)
-    env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
-    env["TRITON_CACHE_DIR"] = str(results.parent / f"cache-{side}")
-    env.pop("TRITON_INTERPRET", None)
-    if side == "interpreter":
-        env["TRITON_INTERPRET"] = "1"
-        more = ["-m", "interpreter", *more]  # its authors' mark of what it can run
-    else:
-        env["TRITON_DEFAULT_BACKEND"] = "mini_triton"
-    command = [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir", str(root), "-q"]
-    command += ["-p", "no:cacheprovider", "-p", "tests.fidelity.triton_plugin"]
-    command += ["-p", "tests.fidelity.results_plugin", "--results", str(results), "--tb", "short"]
-    command += ["--device", "cpu", "--timeout", str(limit), *more]
-    if jobs > 1:
-        command += ["-n", str(jobs)]
-    command += [str(folder / name) for name in only] or [str(folder)]
-    log = results.with_suffix(".log")
-    with log.open("w") as out:
-        code = subprocess.run(command, cwd=HOUSE, env=env, stdout=out, stderr=out).returncode
-    if code not in (0, 1, 5):  # all passed, some failed, none were selected
-        raise click.ClickException(f"pytest ended with {code} on the {side}: see {log}")
+
+    folder: Path
+    only: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    jobs: int = 1
+    limit: int = 120
+
+    def on(self, side: str, results: Path) -> None:
+        """Runs it on a side; adds what comes out to the file `results`."""
+        if side == "interpreter":
+            self._pytest(side, results, "-m", "interpreter")  # its authors' mark of what it can run
+            return
+        again: tuple[str, ...] = ()
+        for capability in CAPABILITIES:
+            part = results.with_name(f"{side}-{capability}.jsonl")
+            part.unlink(missing_ok=True)
+            self._pytest(side, part, "--capability", capability, *again)
+            if not part.is_file():  # nothing was left to run
+                break
+            again = ("--skipped-in", str(part))
+            with results.open("a") as out:
+                out.write(part.read_text())
+
+    def _pytest(self, side: str, results: Path, *more: str) -> None:
+        env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
+        env["TRITON_CACHE_DIR"] = str(results.parent / f"cache-{side}")
+        env.pop("TRITON_INTERPRET", None)
+        env |= (
+            {"TRITON_INTERPRET": "1"}
+            if side == "interpreter"
+            else {"TRITON_DEFAULT_BACKEND": "mini_triton"}
+        )
+        command = [sys.executable, "-m", "pytest", "-q", "--tb", "short", "-c", os.devnull]
+        command += ["--rootdir", str(_root(self.folder)), "-p", "no:cacheprovider"]
+        command += ["--continue-on-collection-errors"]
+        command += ["-p", "tests.fidelity.triton_plugin", "-p", "tests.fidelity.results_plugin"]
+        command += ["--results", str(results), "--device", "cpu", "--timeout", str(self.limit)]
+        command += [*self.more, *more]
+        if self.jobs > 1:
+            command += ["-n", str(self.jobs)]
+        command += [str(self.folder / name) for name in self.only] or [str(self.folder)]
+        log = results.with_suffix(".log")
+        with log.open("w") as out:
+            code = subprocess.run(command, cwd=HOUSE, env=env, stdout=out, stderr=out).returncode
+        if code not in (0, 1, 5):  # all passed, some failed, none were selected
+            raise click.ClickException(f"pytest ended with {code} on the {side}: see {log}")
 
 
 def _root(folder: Path) -> Path:
@@ -163,7 +190,6 @@ def main(
     """Runs, compares, shows."""
     out.mkdir(parents=True, exist_ok=True)
     paths = {name: out.absolute() / f"{name}.jsonl" for name in SIDES}
-    folder = folder.absolute()
     more = ["--sample", str(sample), "--sample-seed", str(seed)]
     more += ["-k", expression] if expression else []
     if not keep:
@@ -171,15 +197,7 @@ def main(
             if not (only or expression):
                 paths[name].unlink(missing_ok=True)
             click.echo(f"running on the {name} …", err=True)
-            run_side(
-                name,
-                folder.absolute(),
-                paths[name],
-                only=[*only],
-                more=more,
-                jobs=jobs,
-                limit=limit,
-            )
+            Run(folder.absolute(), only, tuple(more), jobs, limit).on(name, paths[name])
     results = {name: read_results(path) if path.is_file() else {} for name, path in paths.items()}
     comparison = compare(results["simulator"], results["interpreter"], read_explanations(EXPLAINED))
     show(comparison, Console(), by_test)

@@ -36,9 +36,17 @@ class Result:
 
 
 def read_results(path: Path) -> dict[str, Result]:
-    """Results by test, of a file that `results_plugin` wrote; of a test run twice, the last."""
-    lines = path.read_text().splitlines()
-    return {result.test: result for result in (Result(**json.loads(line)) for line in lines)}
+    """Results by test, of a file that `results_plugin` wrote.
+
+    Of a test that was run twice, the last; but that it was skipped then does not count: it was for
+    another GPU.
+    """
+    results: dict[str, Result] = {}
+    for line in path.read_text().splitlines():
+        result = Result(**json.loads(line))
+        if result.outcome != "skipped" or result.test not in results:
+            results[result.test] = result
+    return results
 
 
 @dataclass
