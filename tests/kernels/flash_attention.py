@@ -64,7 +64,7 @@ def reference(
     """The same in torch, with the whole score matrix."""
     s = (q @ k.transpose(1, 2)) * q.shape[-1] ** -0.5
     if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+        s = s.masked_fill(torch.ones_like(s[0], dtype=torch.bool).triu(1), -torch.inf)
     return torch.softmax(s, -1) @ v, torch.logsumexp(s, -1)
 
 
@@ -81,7 +81,7 @@ def backward_reference(
     scale = q.shape[-1] ** -0.5
     s = (q @ k.transpose(-1, -2)) * scale
     if causal:
-        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+        s = s.masked_fill(torch.ones_like(s[0], dtype=torch.bool).triu(1), -torch.inf)
     p = torch.exp(s - lse[..., None])
     ds = p * (do @ v.transpose(-1, -2) - (do * o).sum(-1, keepdim=True)) * scale
     return ds @ k, ds.transpose(-1, -2) @ q, p.transpose(-1, -2) @ do

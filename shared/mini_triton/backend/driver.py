@@ -24,11 +24,14 @@ from triton.backends.driver import DriverBase
 from mini_triton.backend.parameters import flattener
 from mini_triton.backend.relocate import relocated
 from mini_triton.backend.target import TARGET
+from mini_triton.backend.versions import stand_alone_if_asked_for
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
 from mini_triton.launch import Launch
 from mini_triton.profiler import record
 from mini_triton.sanitize import fresh, read_only
+
+stand_alone_if_asked_for()
 
 #: A launch never fails for shared memory here; the limit is the H100's and H200's opt-in maximum.
 _PROPERTIES = {

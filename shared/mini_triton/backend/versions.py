@@ -1,0 +1,26 @@
+"""What differs between the versions of Triton that the simulator runs on, 3.6 to 3.9."""
+
+from __future__ import annotations
+
+import importlib
+import os
+
+import triton
+
+
+def stand_alone_if_asked_for() -> None:
+    """Makes `TRITON_DEFAULT_BACKEND=mini_triton` choose the simulator on Triton 3.6, too.
+
+    3.6 does not read that variable: with a GPU beside the simulator it finds two active drivers and
+    refuses both. There the other backends are told that they are not active.
+    """
+    if os.environ.get("TRITON_DEFAULT_BACKEND") != "mini_triton":
+        return
+    if not triton.__version__.startswith("3.6."):
+        return
+    for name, driver in (("nvidia", "CudaDriver"), ("amd", "HIPDriver")):
+        try:
+            module = importlib.import_module(f"triton.backends.{name}.driver")
+        except ImportError:  # a build of Triton without it
+            continue
+        getattr(module, driver).is_active = staticmethod(lambda: False)
