@@ -32,6 +32,8 @@ class Settings:
         on_finding: "raise" makes a `SanitizerError` of what is found, at the end of a profile, or
             at the launch where there is none; "report" leaves it in the records.
         hardware: the GPU that launches are modelled on, too; None: none.
+        tf32: whether products of float32 that ask for tf32, Triton's default, round their factors
+            to it, as hardware does; False keeps them whole, to tell rounding from mistakes.
     """
 
     memory: int = 256 * 1024 * 1024
@@ -40,10 +42,11 @@ class Settings:
     checks: tuple[str, ...] = DEFAULT
     on_finding: Literal["raise", "report"] = "raise"
     hardware: Gpu | None = None
+    tf32: bool = True
 
 
 def _from_environment() -> Settings:
-    """`MINI_TRITON_MEMORY` (bytes), `MINI_TRITON_THREADS` and `MINI_TRITON_STEPS`."""
+    """`MINI_TRITON_MEMORY` (bytes), `MINI_TRITON_THREADS`, `…_STEPS`, `…_TF32` (0 or 1)."""
     given: dict[str, Any] = {}
     for name in ("memory", "threads", "steps"):
         text = os.environ.get(f"MINI_TRITON_{name.upper()}")
@@ -51,6 +54,11 @@ def _from_environment() -> Settings:
             if not text.isdecimal() or int(text) == 0:
                 raise ValueError(f"MINI_TRITON_{name.upper()}={text!r} is no positive integer")
             given[name] = int(text)
+    tf32 = os.environ.get("MINI_TRITON_TF32")
+    if tf32 is not None:
+        if tf32 not in ("0", "1"):
+            raise ValueError(f"MINI_TRITON_TF32={tf32!r} is neither 0 nor 1")
+        given["tf32"] = tf32 == "1"
     return Settings(**given)
 
 

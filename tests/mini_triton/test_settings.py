@@ -37,3 +37,12 @@ def test_the_environment_sets_them_for_a_process() -> None:
         text=True,
     )
     assert "MINI_TRITON_THREADS='many' is no positive integer" in done.stderr
+
+
+def test_rounding_to_tf32_is_switched_by_0_and_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert settings.current().tf32
+    monkeypatch.setenv("MINI_TRITON_TF32", "0")
+    assert not settings._from_environment().tf32
+    monkeypatch.setenv("MINI_TRITON_TF32", "no")
+    with pytest.raises(ValueError, match="MINI_TRITON_TF32='no' is neither 0 nor 1"):
+        settings._from_environment()

@@ -19,6 +19,7 @@ from collections import defaultdict
 import numpy as np
 import torch
 
+from mini_triton import settings
 from mini_triton.execute.registry import lazy
 from mini_triton.execute.shared_tiles import Shared, crossed, sharing
 from mini_triton.execute.values import Value, dense
@@ -69,8 +70,8 @@ def _operand(op: Op, value: Value, kind: Type) -> Operand:
     if not kind.is_float:
         tiles = tiles.double()
     elif tiles.dtype != torch.float64:
-        rounds = tiles.dtype == torch.float32 and op.attrs.get("inputPrecision", "ieee") == "tf32"
-        tiles = to_tf32(tiles) if rounds else tiles.float()
+        asked = op.attrs.get("inputPrecision", "ieee") == "tf32" and settings.current().tf32
+        tiles = to_tf32(tiles) if asked and tiles.dtype == torch.float32 else tiles.float()
     if tiles.dtype == torch.float64 or op.operand_types[0].shape[-1] >= _LAYOUT_MATTERS:
         tiles = tiles.contiguous()
     return value.of(tiles) if isinstance(value, Shared) else tiles

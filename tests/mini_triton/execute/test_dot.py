@@ -4,8 +4,9 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from mini_triton import settings
 
-from tests.mini_triton.comparing import assert_same, integers, normal, run
+from tests.mini_triton.comparing import assert_same, integers, normal, run, simulator_only
 
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 
@@ -56,6 +57,16 @@ def test_float32_is_kept_by_ieee_and_cut_by_tf32():
     assert_same(product(a, b, zero, "ieee")[0, :, :2], a[0, :, :2])
     short = product(a, b, zero, "tf32")[0, 0, :2]
     assert short.tolist() == [1.0, 1 + 2.0**-10]
+
+
+@simulator_only("hardware rounds to TF32 whatever a setting says")
+def test_rounding_to_tf32_can_be_switched_off():
+    a, b = normal(2, 16, 32), normal(2, 32, 16, seed=1)
+    zero = torch.zeros(2, 16, 16)
+    whole = product(a, b, zero, "ieee")
+    with settings.use(tf32=False):
+        assert_same(product(a, b, zero, "tf32"), whole)
+    assert not torch.equal(product(a, b, zero, "tf32"), whole)
 
 
 def test_float32_ieee_is_within_float32_of_float64():
