@@ -171,13 +171,13 @@ class Builder:
 def straight_line(
     draw: Any, steps: Sequence[Step], kinds: Sequence[Kind], tame: bool = False
 ) -> Program:
-    """A program of up to ten steps."""
+    """A program of up to 14 steps; where one does not apply, the next in the list that does."""
     builder = Builder(draw, draw(st.booleans()), tame, kinds)
     builder.constants()
-    for _ in range(draw(st.integers(1, 3))):
-        builder.load()
-    for _ in range(draw(st.integers(1, 10))):
-        builder.one_of(steps)(builder)
+    builder.load()
+    for _ in range(draw(st.integers(1, 14))):
+        first = draw(st.integers(0, len(steps) - 1))
+        any(step(builder) for step in (*steps[first:], *steps[:first]))
     return builder.program()
 
 
