@@ -23,6 +23,7 @@ from grader.testing.case import AssignmentTestCase
 from grader.testing.problems import (
     Crashed,
     ImportFailed,
+    KernelFault,
     MissingFile,
     NotStarted,
     StudentError,
@@ -124,7 +125,9 @@ def run_test(
     except StudentProblem as problem:
         verdict = _VERDICTS.get(type(problem), Verdict.FAILED)
         # Without a line of the submission, as where it is called wrongly, the call has to say it.
-        where = isinstance(problem, StudentError) and not problem.frames and student.last
+        where = (
+            isinstance(problem, StudentError | KernelFault) and not problem.frames and student.last
+        )
         points, message = 0.0, f"{problem}\n  in {student.last}" if where else str(problem)
         gone = problem.pid if isinstance(problem, WorkerGone) else None
     except unittest.SkipTest as skipped:

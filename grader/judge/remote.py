@@ -36,9 +36,10 @@ from grader.testing.problems import (
     TimedOut,
 )
 from grader.testing.ranks import Ranks
+from grader.testing.sound import CHECKS, sound
 from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import require_read
-from grader.testing.trace import Trace
+from grader.testing.trace import Trace, reach
 
 #: Bounds on text that comes from the worker: characters of a message, frames, bytes of TTIR.
 _LONGEST_MESSAGE = 8_000
@@ -85,7 +86,7 @@ class RemoteStudent:
         self._files = {Path(file).stem: file for file in files}
         self._announce = announce
         self._submission = submission
-        self._device = mini_triton.LocalDevice(show)
+        self._device = mini_triton.LocalDevice(show, CHECKS)
         self._endless = endless
         self._staff = staff
         self._imported: set[str] = set()
@@ -158,7 +159,8 @@ class RemoteStudent:
         records: list[mini_triton.LaunchRecord] = []
         trace = Trace((args, kwargs, tensors))
         frame = wire.pack(header, encoder.storages)
-        value, filled = self._ask(name, frame, records, trace)
+        with sound(records, self.source):
+            value, filled = self._ask(name, frame, records, trace)
         wanted = {key for key, given in kwargs.items() if type(given) is dict}
         if filled.keys() != wanted or any(type(item) is not dict for item in filled.values()):
             raise Crashed(f"the student's process answered {name} with something else")
@@ -294,8 +296,15 @@ class RemoteStudent:
             for number, (old, new) in enumerate(zip(before, message.storages, strict=True))
             if not torch.equal(old, new)
         ]
-        reply = {"op": "launched", "record": record.to_dict(), "changed": changed}
-        frame = wire.pack(reply, [message.storages[number] for number in changed])
+        reply = {
+            "op": "launched",
+            "record": record.to_dict(),
+            "changed": changed,
+            "unwritten": list(launch.unwritten),
+        }
+        storages = [message.storages[number] for number in changed]
+        marks = [marks.view(torch.uint8) for marks in launch.unwritten.values()]
+        frame = wire.pack(reply, storages + marks)
         wire.send(self._connection, frame)
 
 
@@ -331,4 +340,33 @@ def _checked_launch(message: wire.Message) -> mini_triton.Launch:
     for argument in args:
         if not (argument is None or type(argument) in (torch.Tensor, int, float, bool)):
             raise wire.ProtocolError(f"a launch has an argument of {type(argument).__name__}")
-    return mini_triton.Launch(kernel, ttir, (grid[0], grid[1], grid[2]), args, names)
+    launch = mini_triton.Launch(kernel, ttir, (grid[0], grid[1], grid[2]), args, names)
+    launch.unwritten = _checked_marks(message, "unwritten", args)
+    launch.read_only = _checked_marks(message, "read_only", args)
+    return launch
+
+
+def _checked_marks(message: wire.Message, which: str, args: list[Any]) -> dict[int, torch.Tensor]:
+    """Marks of arguments' elements, by position: who lies about them is told less.
+
+    Raises:
+        ProtocolError: they are none.
+    """
+    encoded = message.header.get(which)
+    if not isinstance(encoded, dict):
+        raise wire.ProtocolError(f"a launch does not say which memory is {which}")
+    found = {}
+    for key, value in encoded.items():
+        position = int(key) if re.fullmatch(r"\d{1,3}", key) else len(args)
+        argument = args[position] if position < len(args) else None
+        if not isinstance(argument, torch.Tensor):
+            raise wire.ProtocolError(f"{which} memory is of no tensor")
+        marks, count = message.value(value), reach(argument).numel()
+        if marks is True:
+            marks = torch.ones(count, dtype=torch.bool)
+        if not isinstance(marks, torch.Tensor) or marks.dtype is not torch.bool:
+            raise wire.ProtocolError(f"{which} memory is not marked")
+        if marks.shape != (count,):
+            raise wire.ProtocolError(f"{which} memory is marked beside a tensor")
+        found[position] = marks.clone(memory_format=torch.contiguous_format)
+    return found

@@ -77,6 +77,8 @@ class RemoteDevice:
             "grid": list(launch.grid),
             "arg_names": list(launch.arg_names),
             "args": [encoder.value(_plain(argument)) for argument in launch.args],
+            "unwritten": _encoded(encoder, launch.unwritten),
+            "read_only": _encoded(encoder, launch.read_only),
         }
         encoder.seal()
         try:
@@ -90,9 +92,21 @@ class RemoteDevice:
         if reply.header["op"] == "kernel error":
             kind = _KERNEL_ERRORS.get(reply.header["kind"], mini_triton.KernelError)
             raise kind(reply.header["message"])
-        for number, changed in zip(reply.header["changed"], reply.storages, strict=True):
-            encoder.storages[number].copy_(changed)
+        changed, unwritten = reply.header["changed"], reply.header["unwritten"]
+        left = reply.storages[len(changed) :]
+        for number, storage in zip(changed, reply.storages, strict=False):
+            encoder.storages[number].copy_(storage)
+        for position, marks in zip(unwritten, left, strict=True):
+            launch.unwritten[position].copy_(marks.view(torch.bool))
         return mini_triton.LaunchRecord.from_dict(reply.header["record"])
+
+
+def _encoded(encoder: wire.Encoder, marks: dict[int, torch.Tensor]) -> dict[str, Any]:
+    """Marks of arguments' elements by position; those of all elements shortly."""
+    return {
+        str(position): encoder.value(True if bool(flags.all()) else flags)
+        for position, flags in marks.items()
+    }
 
 
 def _plain(argument: Any) -> Any:

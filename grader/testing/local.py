@@ -11,10 +11,12 @@ from typing import Any
 import mini_triton
 import torch
 from comm_sim import Topology
+from mini_triton.settings import use
 
 from grader.testing.local_ranks import LocalRanks
 from grader.testing.ranks import Ranks
 from grader.testing.running import filled_in, run_call, run_gradients
+from grader.testing.sound import CHECKS, sound
 from grader.testing.student import Call, Launches, shown
 from grader.testing.submitted import SubmittedCode
 from grader.testing.trace import Trace
@@ -39,12 +41,16 @@ class _Recorder:
 
 
 @contextmanager
-def _recorded(*inputs: Any) -> Iterator[_Recorder]:
-    """The launches of the region; a `mini_triton.profile()` around it still sees them."""
+def _recorded(source: Callable[[str, int], str], *inputs: Any) -> Iterator[_Recorder]:
+    """The launches of the region; a `mini_triton.profile()` around it still sees them.
+
+    Raises `KernelFault` in the end if a kernel has a fault.
+    """
     recorder = _Recorder(mini_triton.current_device(), inputs)
     before = mini_triton.set_device(recorder)
     try:
-        yield recorder
+        with use(checks=CHECKS), sound(recorder.records, source):
+            yield recorder
     finally:
         mini_triton.set_device(before)
 
@@ -69,7 +75,8 @@ class LocalStudent:
     def call(self, name: str, /, *args: Any, **kwargs: Any) -> Call:
         """Calls a function of the submission."""
         self._begin(name, shown(name, args, kwargs), [self._code])
-        with self._during(lambda: f"in {name}"), _recorded(args, kwargs) as device:
+        recorded = _recorded(self.source, args, kwargs)
+        with self._during(lambda: f"in {name}"), recorded as device:
             value = run_call(self._code, name, args, kwargs)
             filled = filled_in(self._code, name, kwargs)
         return device.made(name, value, filled)
@@ -85,7 +92,8 @@ class LocalStudent:
     ) -> Call:
         """Calls a function, then its backward pass: value is (output, gradient, …)."""
         self._begin(name, shown(name, inputs, kwargs), [self._code])
-        with self._during(lambda: f"in {name}"), _recorded(inputs, kwargs, dy) as device:
+        recorded = _recorded(self.source, inputs, kwargs, dy)
+        with self._during(lambda: f"in {name}"), recorded as device:
             value = run_gradients(self._code, name, inputs, wrt, dy, kwargs)
             filled = filled_in(self._code, name, kwargs)
         return device.made(name, value, filled)

@@ -63,6 +63,12 @@ class Misuse(StudentProblem, AssertionError):
     kind = "misuse"
 
 
+class KernelFault(StudentProblem, AssertionError):
+    """A kernel has a fault that right results may hide: a race, a load of unwritten memory, …."""
+
+    kind = "fault"
+
+
 class NotStarted(StudentProblem, unittest.SkipTest):
     """The code to be written still is a stub that raises `NotImplementedError`.
 

@@ -15,6 +15,9 @@ from typing import Any
 
 import numpy
 import torch
+from mini_triton import read_only
+from mini_triton.sanitize.fresh import FreshMemory
+from mini_triton.settings import use
 
 from grader.manifest import SHARED
 from grader.testing.explain import explain
@@ -121,8 +124,12 @@ def explained(
 
 @contextmanager
 def surroundings() -> Iterator[None]:
-    """What student code finds in its process: unwritten memory of NaN, warnings that only warn."""
-    with uninitialised_is_nan(), warnings.catch_warnings():
+    """What student code finds in its process: unwritten memory of NaN, warnings that only warn.
+
+    What checks find in kernels is for who grades to raise, once the call has come to its end.
+    """
+    memory, findings = FreshMemory(), use(on_finding="report")
+    with uninitialised_is_nan(), memory, findings, warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
 
@@ -164,7 +171,8 @@ def unchanged(
         for label, value in labelled
         for place, held in _numbers_in(label, value)
     ]
-    yield
+    with read_only(*(held for _, held, _ in before if isinstance(held, torch.Tensor))):
+        yield
     for place, held, contents in before:
         if _contents(held) != contents:
             raise Misuse(f"{place} was changed by {name}: inputs are to be left as they are")

@@ -104,7 +104,7 @@ class Finding:
         out = [f"{TITLES.get(self.check, self.check)}: {self.message}"]
         for number, place in enumerate(self.places):
             kernel = f", kernel {self.kernel}" if number == 0 else ""
-            file = place.file.rpartition("/")[2] or "unknown file"
+            file = _printable(place.file.rpartition("/")[2]) or "unknown file"
             called = f", called at line {place.caller[1]}" if place.caller else ""
             out.append(f"  {file}:{place.line}{kernel}{called}")
             out += _excerpt(place, source(place.file, place.line).rstrip())
@@ -133,6 +133,11 @@ class Finding:
                 "programs": tuple((x, y, z) for x, y, z in data["programs"]),
             }
         )
+
+
+def _printable(file: str) -> str:
+    """A file's name from a program, which may be forged, fit to be shown."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in file)
 
 
 def _notes(finding: Finding) -> Iterable[tuple[str, str]]:

@@ -67,6 +67,11 @@ class HostCounter(TorchDispatchMode):
         super().__init__()
         self._ops = ops
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: to be skipped, torch.compile would have to be imported, which takes seconds."""
+        return False
+
     def __torch_dispatch__(
         self,
         func: Any,

@@ -67,6 +67,11 @@ _active = 0
 class FreshMemory(TorchDispatchMode):
     """Keeps track of unwritten memory in a region."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: to be skipped, torch.compile would have to be imported, which takes seconds."""
+        return False
+
     def __enter__(self) -> Any:
         global _active
         _active += 1
