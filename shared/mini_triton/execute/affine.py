@@ -19,6 +19,19 @@ Tensor = torch.Tensor
 INDEX_DTYPES = (torch.int32, torch.int64)
 
 
+def _wrapped(number: int) -> int:
+    """A number as 64 bits hold it, two's complement: addresses of no tensor may be that far off."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _sum(a: int | Tensor, b: int | Tensor, sign: int) -> int | Tensor:
+    """a + sign·b; exact of two numbers, as 64 bits hold it of tensors."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + sign * b
+    left, right = (_wrapped(x) if isinstance(x, int) else x for x in (a, b))
+    return left + right if sign == 1 else left - right
+
+
 @dataclass(frozen=True)
 class Affine:
     """An integer tile as a formula.
@@ -58,12 +71,13 @@ class Affine:
     def dense(self) -> Tensor:
         """The lanes, (1 or P, *sizes), in the kernel's dtype."""
         rank = len(self.steps)
-        total = (torch.tensor([self.base]) if isinstance(self.base, int) else self.base).reshape(
+        base = self.base
+        total = (torch.tensor([_wrapped(base)]) if isinstance(base, int) else base).reshape(
             -1, *(1,) * rank
         )
         for axis, (step, size) in enumerate(zip(self.steps, self.sizes, strict=True)):
             if step:
-                line = torch.arange(0, step * size, step)
+                line = torch.arange(size) * _wrapped(step)
                 total = total + line.reshape(*(-1 if a == axis else 1 for a in range(rank)))
         return total.to(self.dtype)
 
@@ -77,7 +91,7 @@ class Affine:
         low, high = (other.low, other.high) if sign == 1 else (-other.high, -other.low)
         return Affine(
             self.dtype,
-            self.base + other.base if sign == 1 else self.base - other.base,
+            _sum(self.base, other.base, sign),
             self.low + low,
             self.high + high,
             tuple(a + sign * b for a, b in zip(self.steps, other.steps, strict=True)),
@@ -89,7 +103,7 @@ class Affine:
         low, high = sorted((self.low * factor, self.high * factor))
         return Affine(
             self.dtype,
-            self.base * factor,
+            self.base * (factor if isinstance(self.base, int) else _wrapped(factor)),
             low,
             high,
             tuple(s * factor for s in self.steps),

@@ -67,7 +67,7 @@ def _float_to_float(op: Op, x: Tensor) -> Tensor:
 def _signed_to_float(op: Op, x: Tensor) -> Tensor:
     dtype = op.types[0].dtype
     if x.dtype == torch.bool:  # a signed 1-bit integer: true is −1
-        return -x.to(dtype)
+        return (-x.to(torch.float32)).to(dtype)
     if dtype.itemsize >= 4:
         return x.to(dtype)
     return rounded(torch.from_numpy(_odd_float64(x.numpy())), dtype)

@@ -128,8 +128,11 @@ def _trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine) -> 
             )
         stride = stride.clamp(min=1)
     if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):
-        return len(range(first, last, stride))
-    span = torch.as_tensor(last - first)
+        return max(0, -(-(last - first) // stride))
+    difference = last - first
+    if isinstance(difference, int):
+        difference = min(difference, torch.iinfo(torch.int64).max)
+    span = torch.as_tensor(difference)
     trips = -torch.div(-span, stride, rounding_mode="floor")
     trips = trips.clamp(min=0)
     fewest, most = torch.stack(torch.aminmax(trips)).tolist()

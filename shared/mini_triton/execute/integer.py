@@ -49,6 +49,22 @@ def signless(array: np.ndarray, dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(array.view(width))
 
 
+def _on_single_bits(
+    rule: Callable[[Tensor, Tensor], Tensor],
+) -> Callable[[Callable[[Op, Tensor, Tensor], Tensor]], Callable[[Op, Tensor, Tensor], Tensor]]:
+    """Of an operation that torch has no truth values for: what it does to them.
+
+    As signed integers they are 0 and −1; the rules for zero, overflow and wide shifts are the same.
+    """
+
+    def wrapped(
+        handler: Callable[[Op, Tensor, Tensor], Tensor],
+    ) -> Callable[[Op, Tensor, Tensor], Tensor]:
+        return lambda op, a, b: rule(a, b) if a.dtype == torch.bool else handler(op, a, b)
+
+    return wrapped
+
+
 @pure("arith.addi")
 def _add(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return a ^ b if a.dtype == torch.bool else a + b
@@ -93,21 +109,25 @@ def _divided(a: Tensor, b: Tensor, rounding: str) -> Tensor:
 
 
 @pure("arith.divsi")
+@_on_single_bits(lambda a, b: a | ~b)
 def _divide(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return _divided(a, b, "trunc")
 
 
 @pure("arith.floordivsi")
+@_on_single_bits(lambda a, b: a | ~b)
 def _floor_divide(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return _divided(a, b, "floor")
 
 
 @pure("arith.ceildivsi")
+@_on_single_bits(lambda a, b: a | ~b)
 def _ceil_divide(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return -_divided(-a, b, "floor")
 
 
 @pure("arith.remsi")
+@_on_single_bits(lambda a, b: a & ~b)
 def _remainder(op: Op, a: Tensor, b: Tensor) -> Tensor:
     divisor, zero, minus_one = _safe_divisor(a, b)
     rest = torch.fmod(a, divisor)
@@ -142,11 +162,13 @@ def _shift(a: Tensor, b: Tensor, shifted: Callable[[Tensor, Tensor], Tensor]) ->
 
 
 @pure("arith.shli")
+@_on_single_bits(lambda a, b: a & ~b)
 def _shift_left(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return _shift(a, b, torch.bitwise_left_shift)
 
 
 @pure("arith.shrsi")
+@_on_single_bits(lambda a, b: a)
 def _shift_right(op: Op, a: Tensor, b: Tensor) -> Tensor:
     last = bits_of(a.dtype) - 1
     b = _amount(b)
@@ -155,6 +177,7 @@ def _shift_right(op: Op, a: Tensor, b: Tensor) -> Tensor:
 
 
 @pure("arith.shrui")
+@_on_single_bits(lambda a, b: a & ~b)
 def _shift_right_unsigned(op: Op, a: Tensor, b: Tensor) -> Tensor:
     def shifted(x: Tensor, amount: Tensor) -> Tensor:
         if x.dtype == torch.int64:
@@ -166,11 +189,13 @@ def _shift_right_unsigned(op: Op, a: Tensor, b: Tensor) -> Tensor:
 
 
 @pure("arith.maxsi")
+@_on_single_bits(torch.logical_and)
 def _max_signed(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return torch.maximum(a, b)
 
 
 @pure("arith.minsi")
+@_on_single_bits(torch.logical_or)
 def _min_signed(op: Op, a: Tensor, b: Tensor) -> Tensor:
     return torch.minimum(a, b)
 
@@ -187,7 +212,7 @@ def _min_unsigned(op: Op, a: Tensor, b: Tensor) -> Tensor:
 
 @pure("math.absi")
 def _absolute(op: Op, a: Tensor) -> Tensor:
-    return a.abs()
+    return a if a.dtype == torch.bool else a.abs()
 
 
 @pure("tt.mulhiui")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from mini_triton.errors import OutOfBounds
 from mini_triton.execute.registry import pure
 from mini_triton.execute.values import Lanes, Pointer, expand, pointer_at, transposed
 from mini_triton.ir.program import Op
@@ -136,4 +137,11 @@ def _gather(op: Op, source: Tensor, index: Tensor) -> Tensor:
     programs = max(source.shape[0], index.shape[0])
     full_source = source.expand(programs, *op.operand_types[0].shape)
     full_index = index.expand(programs, *op.operand_types[1].shape).to(torch.int64)
+    size = full_source.shape[axis]
+    outside = (full_index < 0) | (full_index >= size)
+    if outside.any():
+        raise OutOfBounds(
+            f"{op.where}: tl.gather takes element {int(full_index[outside][0])} of an axis with "
+            f"elements 0 to {size - 1}. No memory was changed; check the indices."
+        )
     return torch.gather(full_source, axis, full_index)
