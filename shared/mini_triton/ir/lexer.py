@@ -9,10 +9,13 @@ from mini_triton.errors import BadProgram
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>[ \t\r]+|//[^\n]*)
-    | (?P<newline>\n)
-    | (?P<arrow>->)
+    [ \t\r]*
+    (?: (?P<location>loc\(\#loc\d*\))
     | (?P<value>%[\w$.\-]+(?:\#\d+)?)
+    | (?P<tile>tensor<(?:\d+x)+(?:[A-Za-z]\w*|!tt\.ptr<[A-Za-z]\w*>)>)
+    | (?P<newline>\n)
+    | (?P<comment>//[^\n]*)
+    | (?P<arrow>->)
     | (?P<block>\^[\w$.]+)
     | (?P<symbol>@(?:"[^"]*"|[\w$.\-]+))
     | (?P<string>"(?:[^"\\]|\\.)*")
@@ -23,13 +26,18 @@ _TOKEN = re.compile(
     | (?P<alias>\#[\w.]+)
     | (?P<word>[A-Za-z_][\w.$]*)
     | (?P<punct>[(){}<>\[\],:=*?+])
+    | (?P<space>[ \t\r]|\Z) )
     """,
     re.VERBOSE,
 )
 
 
 class Token(NamedTuple):
-    """`kind` is the name of the regular expression's group; `line` is in the TTIR text."""
+    """`kind` is the name of the regular expression's group; `line` is in the TTIR text.
+
+    `location` is a `loc` of one alias, `tile` the type of a tile of numbers or pointers: most
+    locations and types are those, and one token each is read faster than six.
+    """
 
     kind: str
     text: str
@@ -42,15 +50,18 @@ def tokenize(text: str) -> list[Token]:
     Raises `BadProgram` at the first character that begins no token.
     """
     tokens: list[Token] = []
-    position, line = 0, 1
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise BadProgram(f"TTIR line {line}: unexpected character {text[position]!r}")
+    end, line = 0, 1
+    for match in _TOKEN.finditer(text):
+        if match.start() != end:
+            break
+        end = match.end()
         kind = match.lastgroup or ""
-        if kind != "space":
-            tokens.append(Token(kind, match.group(), line))
+        if kind == "space" or kind == "comment":
+            continue
+        tokens.append(Token(kind, match[kind], line))
         line += kind == "newline"
-        position = match.end()
+    if end != len(text):
+        unexpected = text[end:].lstrip(" \t\r")[:1]
+        raise BadProgram(f"TTIR line {line}: unexpected character {unexpected!r}")
     tokens.append(Token("end", "", line))
     return tokens

@@ -157,7 +157,7 @@ class _Parser(Reader):
             token = self._next
             if token.kind == "value":
                 operands.append(self._operand())
-            elif token.text == "loc":
+            elif token.kind == "location" or token.text == "loc":
                 break
             elif token.text == "{":
                 self._take()

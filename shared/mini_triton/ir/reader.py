@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mini_triton.errors import UNKNOWN, BadProgram, Location
@@ -83,6 +84,8 @@ class Reader:
     # ---------------------------------------------------------------- types
     def _type(self) -> Type:
         token = self._take()
+        if token.kind == "tile":
+            return _tile(token.text)
         if token.kind == "tensor":
             shape = tuple(int(d) for d in token.text[len("tensor<") :].split("x") if d)
             element = self._type()
@@ -189,9 +192,13 @@ class Reader:
     # ---------------------------------------------------------------- locations
     def _location(self) -> Location:
         """An optional `loc(…)`."""
-        if self._next.text != "loc" or self._next.kind != "word":
+        token = self._next
+        if token.kind == "location":
+            self._at += 1
+            return self._locations.resolve(token.text[len("loc(") : -1])
+        if token.text != "loc" or token.kind != "word":
             return UNKNOWN
-        self._take()
+        self._at += 1
         self._expect("(")
         depth, parts = 1, list[str]()
         while True:
@@ -200,6 +207,17 @@ class Reader:
             if depth == 0:
                 return self._locations.resolve("".join(parts))
             parts.append(" at " if token.text == "at" and token.kind == "word" else token.text)
+
+
+@lru_cache(maxsize=1024)
+def _tile(text: str) -> Type:
+    """The type that a token of kind "tile" spells."""
+    inside = text[len("tensor<") : -1]
+    element = inside.lstrip("0123456789x")
+    shape = tuple(map(int, inside[: -len(element)].split("x")[:-1]))
+    if element.startswith("!"):
+        return Type("ptr", shape, Type(element[len("!tt.ptr<") : -1]))
+    return Type(element, shape)
 
 
 def _is_float(text: str) -> bool:
