@@ -1,0 +1,60 @@
+"""What the simulator does not have is named as the author wrote it, with its line and a way out."""
+
+import mini_triton
+import pytest
+import torch
+import triton
+import triton.language as tl
+from mini_triton.execute.prepare import prepare
+
+from tests.mini_triton.comparing import line_of
+
+
+@triton.jit
+def assembly_kernel(x_ptr):
+    i = tl.arange(0, 4)
+    one = tl.inline_asm_elementwise(
+        "add.u32 $0, $1, 1;", "=r,r", [i], dtype=tl.int32, is_pure=True, pack=1
+    )
+    tl.store(x_ptr + i, one)
+
+
+@triton.jit
+def place_kernel(x_ptr):
+    tl.store(x_ptr, tl.extra.cuda.smid())
+
+
+@triton.jit
+def clock_kernel(x_ptr):
+    tl.store(x_ptr, tl.extra.cuda.globaltimer())
+
+
+@pytest.mark.parametrize(
+    ("kernel", "line", "name", "way_out"),
+    [
+        (
+            assembly_kernel,
+            "tl.inline_asm",
+            "tl.inline_asm_elementwise: PTX",
+            "Write this line with",
+        ),
+        (place_kernel, "smid", "tl.extra.cuda.smid: which multiprocessor", "Leave it out"),
+        (clock_kernel, "globaltimer", "tl.extra.cuda.globaltimer: what time", "Leave it out"),
+    ],
+    ids=["assembly", "smid", "globaltimer"],
+)
+def test_refusals(kernel, line, name, way_out):
+    x = torch.zeros(4, dtype=torch.int32)
+    with pytest.raises(mini_triton.UnsupportedOp) as caught:
+        kernel[(1,)](x)
+    message = str(caught.value)
+    assert message.startswith(f"{line_of(kernel, line)}: kernel {kernel.__name__} uses {name}")
+    assert way_out in message
+    assert message.endswith("Nothing was run.")
+    assert not x.any()
+
+
+def test_an_operation_that_nobody_knows():
+    text = "module {\n tt.func public @k() {\n tt.dream\n tt.return\n }\n}"
+    with pytest.raises(mini_triton.UnsupportedOp, match=r"kernel k uses tt\.dream, which the simu"):
+        prepare(text, "k")
