@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -17,30 +18,48 @@ if TYPE_CHECKING:
 
 #: Elements of a tile that are printed. A whole one may have 2²⁰, which nobody reads.
 _MOST_PRINTED = 1_000
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @framed("tt.print")
 def _print(frame: Frame, op: Op) -> None:
     """Shows every program's tile, in grid order."""
     prefix = op.keywords[0] if op.keywords else ""
+    tiles = [_printed(frame, op, position) for position in range(len(op.operands))]
     for row, program in enumerate(frame.programs.tolist()):
         pid = frame.machine.program_id(program)
-        shown = []
-        for slot in op.operands:
-            value = frame[slot]
-            tile = value.absolute().lanes if isinstance(value, Pointer) else frame.tensor(slot)
-            own = tile[row if tile.shape[0] > 1 else 0]
-            shown.append(_words(own))
+        shown = [_words(tile[row if tile.shape[0] > 1 else 0], word) for tile, word in tiles]
         frame.machine.show(f"pid {pid}{prefix}{' '.join(shown)}")
 
 
-def _words(tile: torch.Tensor) -> str:
+def _printed(frame: Frame, op: Op, position: int) -> tuple[torch.Tensor, Callable[[Any], str]]:
+    """An operand's lanes, and how an element of it is written."""
+    slot = op.operands[position]
+    value = frame[slot]
+    if isinstance(value, Pointer):
+        return value.absolute().lanes, "0x{:x}".format
+    tile = frame.tensor(slot)
+    bits = 8 * tile.dtype.itemsize
+    if op.attrs.get("hex") in (True, "true") and tile.dtype != torch.bool:
+        tile = tile.contiguous().view(_BITS[tile.dtype.itemsize])
+        return tile, lambda element: f"0x{element & ((1 << bits) - 1):0{bits // 4}x}"
+    if tile.dtype.is_floating_point or tile.dtype == torch.bool:
+        return tile, str
+    signed = op.attrs.get("isSigned") or []
+    if position < len(signed) and not int(signed[position]):
+        return tile, lambda element: str(element & ((1 << bits) - 1))
+    return tile, str
+
+
+def _words(tile: torch.Tensor, word: Callable[[Any], str]) -> str:
     """A tile as nested lists; of a large one the first elements, flat."""
-    if tile.ndim == 0:
-        return str(tile.item())
+
+    def nested(part: Any) -> str:
+        return f"[{', '.join(map(nested, part))}]" if isinstance(part, list) else word(part)
+
     if tile.numel() <= _MOST_PRINTED:
-        return str(tile.tolist())
-    first = ", ".join(map(str, tile.flatten()[:_MOST_PRINTED].tolist()))
+        return nested(tile.tolist())
+    first = ", ".join(map(word, tile.flatten()[:_MOST_PRINTED].tolist()))
     return f"[{first}, … {tile.numel():,} elements]"
 
 
@@ -61,4 +80,5 @@ def _assert(frame: Frame, op: Op) -> None:
 
 @framed("gpu.barrier", "ttg.barrier", "llvm.intr.assume")
 def _nothing(frame: Frame, op: Op) -> None:
-    """Programs run in lockstep, and an assumption only helps a code generator."""
+    """An assumption only helps a code generator, and a barrier orders the warps of one program,
+    whose operations run one after the other, each on its whole tile."""

@@ -43,6 +43,26 @@ def test_a_device_may_take_what_is_printed_and_of_a_large_tile_the_first_element
 
 
 @triton.jit
+def printing_as_kernel(x_ptr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, N))
+    tl.device_print("hex", x, x > 0, hex=True)
+    tl.device_print("unsigned", x.to(tl.uint16), x, x.to(tl.uint32, bitcast=True))
+    tl.device_print("pointer", x_ptr)
+    tl.device_print("nothing")
+
+
+def test_print_in_hexadecimal_of_unsigned_integers_and_of_pointers(capsys):
+    x = torch.tensor([-1, 2], dtype=torch.int32)
+    printing_as_kernel[(1,)](x, N=2)
+    assert capsys.readouterr().out.splitlines() == [
+        "pid (0, 0, 0) hex: [0xffffffff, 0x00000002] [False, True]",
+        "pid (0, 0, 0) unsigned: [65535, 2] [-1, 2] [4294967295, 2]",
+        f"pid (0, 0, 0) pointer: {x.data_ptr():#x}",
+        "pid (0, 0, 0) nothing",
+    ]
+
+
+@triton.jit
 def asserting_kernel(x_ptr, out_ptr, N: tl.constexpr):
     pid, i = tl.program_id(0), tl.arange(0, N)
     x = tl.load(x_ptr + pid * N + i)
