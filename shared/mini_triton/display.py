@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import linecache
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mini_triton.finding import in_words
+from mini_triton.groups import grouped
+from mini_triton.hardware.display import efficiency, hardware_tables, wasteful
+from mini_triton.page.source import Line, listing
+
 if TYPE_CHECKING:
     from mini_triton.launch import Traffic
     from mini_triton.profiler import Profile
-
-#: Lines of source shown around the first and last line that moved bytes.
-_CONTEXT = 2
 
 
 def _counts(traffic: Traffic) -> list[str]:
@@ -25,7 +26,7 @@ def _counts(traffic: Traffic) -> list[str]:
 def traffic_table(profile: Profile) -> Table:
     """Launches by tensor, then host operations, then totals."""
     table = Table(title="Memory traffic", title_justify="left")
-    table.add_column("kernel [grid]", overflow="fold")
+    table.add_column(Text("kernel [grid]"), overflow="fold")
     table.add_column("tensor")
     for heading in ("loaded", "stored", "loaded B", "stored B"):
         table.add_column(heading, justify="right")
@@ -48,28 +49,47 @@ def traffic_table(profile: Profile) -> Table:
 
 
 def annotated_source(profile: Profile) -> RenderableType:
-    """Each file from the first line that moved bytes to the last: loaded, stored, line, source."""
-    by_file: dict[str, dict[int, Traffic]] = {}
-    for (file, line), traffic in profile.lines.items():
-        by_file.setdefault(file, {})[line] = traffic
-    listings = [_listing(file, lines) for file, lines in sorted(by_file.items())]
-    return Group(*listings) if listings else Text("no kernel moved any byte")
+    """Each file's lines that moved bytes, with those around them: loaded, stored, line, source.
+
+    With a modelled GPU, how much of the sectors that a line asks for it uses, besides.
+    """
+    files = listing(grouped(profile.launches))
+    modelled = any(launch.hardware for launch in profile.launches)
+    parts: list[RenderableType] = [_listing(file, lines, modelled) for file, lines in files.items()]
+    return Group(*parts) if parts else Text("no kernel moved any byte")
 
 
-def _listing(file: str, lines: dict[int, Traffic]) -> RenderableType:
+def _listing(file: str, lines: list[Line], modelled: bool) -> Table:
     table = Table(title=file or "unknown source", title_justify="left", box=None, pad_edge=False)
     table.add_column("loaded B", justify="right")
     table.add_column("stored B", justify="right")
+    if modelled:
+        table.add_column("sectors", justify="right")
     table.add_column("line", justify="right", style="dim")
     table.add_column("source", overflow="fold")
-    source = linecache.getlines(file)
-    first = max(1, min(lines) - _CONTEXT)
-    last = min(max(len(source), max(lines)), max(lines) + _CONTEXT)
-    for number in range(first, last + 1):
-        traffic = lines.get(number)
-        loaded = f"{traffic.loaded_bytes:,}" if traffic and traffic.loaded_bytes else ""
-        stored = f"{traffic.stored_bytes:,}" if traffic and traffic.stored_bytes else ""
-        text = source[number - 1].rstrip() if number <= len(source) else ""
-        style = "bold" if traffic else ""
-        table.add_row(loaded, stored, str(number), Text(text), style=style)
+    for line in lines:
+        if not line.number:
+            table.add_row(*([""] * (2 + modelled)), "⋮")
+            continue
+        used = Text("") if line.efficiency is None else efficiency(line.efficiency)
+        table.add_row(
+            f"{line.loaded:,}" if line.loaded else "",
+            f"{line.stored:,}" if line.stored else "",
+            *([used] if modelled else []),
+            str(line.number),
+            Text(line.text),
+            style="bold" if line.moves else "",
+        )
     return table
+
+
+def everything(profile: Profile) -> list[RenderableType]:
+    """What `Profile.show` prints."""
+    shown: list[RenderableType] = [traffic_table(profile)]
+    if (tables := hardware_tables(profile.launches)) is not None:
+        shown.append(tables)
+    shown.append(annotated_source(profile))
+    shown += [Text(sentence, style="yellow") for sentence in wasteful(profile.launches)]
+    if profile.findings:
+        shown.append(Text(in_words(profile.findings)))
+    return shown

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
+#: Columns in a pipe or a file: tables are as wide as what they hold, and no row is broken.
+_PIPE = 400
+
 _open: list[Profile] = []
 
 
@@ -85,12 +88,16 @@ class Profile(Counted):
         return annotated_source(self)
 
     def show(self) -> None:
-        """Prints table and listing to the terminal."""
+        """Prints tables and listing, and what a GPU and checks have to say, if they were asked."""
         from rich.console import Console
 
+        from mini_triton.display import everything
+
         console = Console()
-        console.print(self.table())
-        console.print(self.listing())
+        if not console.is_terminal and not console.is_jupyter:
+            console = Console(width=_PIPE)
+        for part in everything(self):
+            console.print(part)
 
     def html(self, path: str | PathLike[str] | None = None) -> str:
         """The profile as one self-contained page, light or dark; written to `path` if one is given.

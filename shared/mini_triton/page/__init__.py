@@ -1,7 +1,6 @@
 """A profile as one self-contained HTML page: no scripts, no fonts, nothing fetched.
 
 page      puts it together: `render`
-groups    launches that are alike, shown once
 roofline  the plot's geometry
 maps      pictures of which program touched which part of a tensor
 source    the kernels' source with bytes and sectors by line

@@ -42,15 +42,17 @@ def pictures(found: AccessMap, programs: int) -> list[Picture]:
     """Who read, how often, and who wrote; those that say something."""
     shown = []
     if any(found.reads):
-        shown.append(_owners("read by", found, found.reader, programs))
+        shown.append(_owners("first reader", found, found.reader, programs))
         times = [
             reads / max(1, elements)
             for reads, elements in zip(found.reads, found.elements, strict=True)
         ]
-        if max(times) > 1:
+        if min(times) == max(times):
+            shown[0].note += f"; all read {_often(times[0])}"
+        elif max(times) > 1:
             shown.append(_times(found, times))
     if any(found.writes):
-        shown.append(_owners("written by", found, found.writer, programs))
+        shown.append(_owners("first writer", found, found.writer, programs))
     return shown
 
 
@@ -66,10 +68,11 @@ def _owners(title: str, found: AccessMap, owner: list[int], programs: int) -> Pi
 
     picture.rects = list(_runs(found, picture, look))
     touched = {program for program in owner if program >= 0}
-    if not numbered or len(touched) == 1:
-        picture.note = (
-            f"program {min(touched)}" if len(touched) == 1 else "blue: first program, yellow: last"
-        )
+    picture.note = (
+        f"program {min(touched):,}"
+        if len(touched) == 1
+        else f"programs {min(touched):,} to {max(touched):,}"
+    )
     return picture
 
 
@@ -87,10 +90,12 @@ def _times(found: AccessMap, times: list[float]) -> Picture:
         return "var(--load)", share, f"{count:.3g}" if numbered else ""
 
     picture.rects = list(_runs(found, picture, look))
-    least = min(count for count in times if count > 0)
-    alike = f"{most:,.3g} times each" if least == most else f"{least:,.3g} to {most:,.3g} times"
-    picture.note = alike
+    picture.note = f"{min(times):,.3g} to {_often(most)}"
     return picture
+
+
+def _often(times: float) -> str:
+    return {1.0: "once", 2.0: "twice"}.get(times, f"{times:,.3g} times")
 
 
 def _empty(title: str, found: AccessMap) -> Picture:

@@ -7,11 +7,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import jinja2
-from console import fmt_bytes, fmt_time
+from console import fmt_bytes
 
+from mini_triton.groups import MOST_SHOWN, Group, grouped
 from mini_triton.hardware.gpu import GPUS
+from mini_triton.hardware.units import fmt_operations, fmt_seconds
 from mini_triton.host import HostOp
-from mini_triton.page.groups import MOST_SHOWN, Group, grouped
 from mini_triton.page.maps import pictures
 from mini_triton.page.roofline import Plot, plot
 from mini_triton.page.source import listing
@@ -33,11 +34,11 @@ def render(profile: Profile) -> str:
     )
     environment.filters |= {
         "bytes": fmt_bytes,
-        "seconds": fmt_time,
+        "seconds": fmt_seconds,
         "count": "{:,}".format,
         "percent": _percent,
         "name": lambda path: PurePath(path).name or "unknown source",
-        "flops": _flops,
+        "flops": fmt_operations,
     }
     groups = grouped(profile.launches)
     modelled = [group for group in groups if group.launch.hardware]
@@ -99,10 +100,3 @@ def _host(ops: Iterable[HostOp]) -> list[tuple[str, int, int, int]]:
 def _percent(share: float) -> str:
     """A share as whole per cent; only what is all of it is 100."""
     return "100 %" if share >= 1 else f"{min(99, round(100 * share))} %"
-
-
-def _flops(operations: float) -> str:
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if operations >= size:
-            return f"{operations / size:.3g} {unit}"
-    return f"{operations:.0f} "

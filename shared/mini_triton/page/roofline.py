@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from mini_triton.groups import Group
 from mini_triton.hardware.gpu import Gpu
 from mini_triton.hardware.roofline import peak
-from mini_triton.page.groups import Group
 
 _WIDTH, _HEIGHT = 680.0, 330.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 18.0, 16.0, 44.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84.0, 18.0, 16.0, 44.0
 _UNITS = ((1e15, "PFLOP/s"), (1e12, "TFLOP/s"), (1e9, "GFLOP/s"), (1e6, "MFLOP/s"))
 
 

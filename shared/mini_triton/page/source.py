@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from mini_triton.page.groups import Group
+from mini_triton.groups import Group
 
 #: Lines shown around a line that moved bytes; gaps of no more than `_GAP` lines are shown, too.
 _CONTEXT, _GAP = 3, 24
