@@ -114,7 +114,7 @@ def _group_norm(batch: int, channels: int, groups: int, size: int) -> Case:
 
 def _poly_norm(shape: tuple[int, ...]) -> Case:
     def inputs(draw: Draw) -> Inputs:
-        return {"x": draw.normal(*shape), "w": draw.normal(3), "b": draw.normal(1)}
+        return {"x": draw.normal(*shape), "w": draw.normal(3), "b": draw.normal()}
 
     def liger(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
         return ops("poly_norm").LigerPolyNormFunction.apply(x, w, b, EPS, False)
