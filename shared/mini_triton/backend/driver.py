@@ -63,9 +63,12 @@ class _Binaries:
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
-    ) -> tuple[None, str, int, int, int]:
-        """Returns (module, function, registers, spills, max threads); the function is the TTIR."""
-        return None, kernel.decode(), 0, 0, 1024
+    ) -> tuple[str, str, int, int, int]:
+        """Returns (module, function, registers, spills, max threads); the function is the TTIR.
+
+        The module is not None, by which Triton would know that it has to load the kernel.
+        """
+        return name, kernel.decode(), 0, 0, 1024
 
     def unload_module(self, module: object) -> None:
         """Nothing was loaded, so nothing is freed."""

@@ -7,6 +7,7 @@ the slots whose last use an operation is: their tiles are freed there, which kee
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from mini_triton.errors import UNKNOWN, Location
@@ -88,7 +89,7 @@ class Program:
                     pending.extend(op.regions)
         return found
 
-    @property
+    @cached_property
     def largest_tile(self) -> int:
         """Elements of the largest value of the program: what chunking is sized by."""
         return max((t.numel for t in self.slot_types.values()), default=1)
