@@ -36,6 +36,8 @@ def inferred_results(name: str, types: list[Type]) -> list[Type]:
         return [last.pointee.with_shape(last.shape)]
     if name == "arith.mulsi_extended" or name == "arith.mului_extended":
         return [last, last]
+    if name == "tt.unsplat":
+        return [last.with_shape(())]
     if name == "tt.addptr":
         return [types[0]]
     return [last]

@@ -118,6 +118,18 @@ def test_gather(axis):
 
 
 @triton.jit
+def splitting_to_scalars_kernel(x_ptr, y_ptr):
+    left, right = tl.split(tl.load(x_ptr + tl.arange(0, 2)))
+    tl.store(y_ptr, left - right)
+
+
+def test_a_pair_splits_into_two_scalars():
+    y = torch.zeros(1)
+    splitting_to_scalars_kernel[(1,)](torch.tensor([5.0, 2.0]), y)
+    assert y.tolist() == [3.0]
+
+
+@triton.jit
 def flip_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
     put(out_ptr, tl.flip(tile(x_ptr, M, N), dim=1), M * N)
 
