@@ -308,9 +308,13 @@ class RemoteStudent:
         wire.send(self._connection, frame)
 
 
+#: An argument, or an item of one that is a tuple: `x`, `pair[0]`, `bundle.x`.
+_NAME = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*|\[\d{1,4}\])*")
+
+
 def _is_name(value: Any) -> bool:
     """Whether it may name an argument: reports show it."""
-    return isinstance(value, str) and len(value) <= 200 and value.isidentifier()
+    return isinstance(value, str) and len(value) <= 200 and bool(_NAME.fullmatch(value))
 
 
 def _checked_launch(message: wire.Message) -> mini_triton.Launch:
@@ -341,9 +345,33 @@ def _checked_launch(message: wire.Message) -> mini_triton.Launch:
         if not (argument is None or type(argument) in (torch.Tensor, int, float, bool)):
             raise wire.ProtocolError(f"a launch has an argument of {type(argument).__name__}")
     launch = mini_triton.Launch(kernel, ttir, (grid[0], grid[1], grid[2]), args, names)
+    launch.pointed_to, launch.addresses = _checked_pointers(header, args)
     launch.unwritten = _checked_marks(message, "unwritten", args)
     launch.read_only = _checked_marks(message, "read_only", args)
     return launch
+
+
+def _checked_pointers(header: dict[str, Any], args: list[Any]) -> tuple[int, dict[int, int]]:
+    """How many arguments are reached by pointers only, and where tensors lay for who sent them.
+
+    Addresses are no more than names: who lies about them reaches another of the launch's tensors.
+
+    Raises:
+        ProtocolError: they are none.
+    """
+    count, encoded = header.get("pointed_to"), header.get("addresses")
+    if not (type(count) is int and 0 <= count <= len(args)):
+        raise wire.ProtocolError("a launch does not say what is pointed to")
+    if not all(isinstance(argument, torch.Tensor) for argument in args[len(args) - count :]):
+        raise wire.ProtocolError("a launch points to what is no tensor")
+    if not isinstance(encoded, dict):
+        raise wire.ProtocolError("a launch does not say where its tensors are")
+    addresses = {}
+    for key, address in encoded.items():
+        if not (re.fullmatch(r"\d{1,3}", key) and type(address) is int and 0 <= address < 2**62):
+            raise wire.ProtocolError("a launch has an address that is none")
+        addresses[int(key)] = address
+    return count, addresses
 
 
 def _checked_marks(message: wire.Message, which: str, args: list[Any]) -> dict[int, torch.Tensor]:

@@ -77,6 +77,12 @@ class RemoteDevice:
             "grid": list(launch.grid),
             "arg_names": list(launch.arg_names),
             "args": [encoder.value(_plain(argument)) for argument in launch.args],
+            "pointed_to": launch.pointed_to,
+            "addresses": {
+                str(position): launch.addresses.get(position, argument.data_ptr())
+                for position, argument in enumerate(launch.args)
+                if isinstance(argument, torch.Tensor)
+            },
             "unwritten": _encoded(encoder, launch.unwritten),
             "read_only": _encoded(encoder, launch.read_only),
         }

@@ -123,7 +123,15 @@ class _Replay:
             reach(new).copy_(self._followed(old))
             args[position] = new
         launch = step.launch
-        again = mini_triton.Launch(launch.kernel, launch.ttir, launch.grid, args, launch.arg_names)
+        again = mini_triton.Launch(
+            launch.kernel,
+            launch.ttir,
+            launch.grid,
+            args,
+            launch.arg_names,
+            pointed_to=launch.pointed_to,
+            addresses=launch.addresses,
+        )
         self.records.append(device.launch(again))
         for position in positions:
             if step.moved(position).stored:

@@ -97,8 +97,15 @@ class Trace:
         args = list(launch.args)
         for position, copy in zip(positions, copies(tensors), strict=True):
             args[position] = copy
+        places = dict(zip(positions, (tensor.data_ptr() for tensor in tensors), strict=True))
         before = mini_triton.Launch(
-            launch.kernel, launch.ttir, launch.grid, args, list(launch.arg_names)
+            launch.kernel,
+            launch.ttir,
+            launch.grid,
+            args,
+            list(launch.arg_names),
+            pointed_to=launch.pointed_to,
+            addresses=places | launch.addresses,
         )
         record = device.launch(launch)
         after = {n: reach(tensor).clone() for n, tensor in zip(positions, tensors, strict=True)}
