@@ -34,6 +34,10 @@ class Launch:
             to its last, in memory order) nobody has written, bool (n,). The launch changes these in
             place, too, or, if it does not keep track of them, clears the dict.
         read_only: likewise, those that no kernel may write to.
+        pointed_to: how many of the last arguments are no parameters of the kernel: tensors whose
+            addresses other arguments hold.
+        addresses: where tensors lie for the pointers in memory, by argument, if that is not where
+            they are: the launch was made in another process, or of other tensors.
         options: launch options that steer code generation (`num_warps`, …).
         source: the kernel as Triton's compiler takes it, an `ASTSource`, of a launch in this
             process; it crosses no border.
@@ -46,6 +50,8 @@ class Launch:
     arg_names: list[str]
     unwritten: dict[int, torch.Tensor] = field(default_factory=dict)
     read_only: dict[int, torch.Tensor] = field(default_factory=dict)
+    pointed_to: int = 0
+    addresses: dict[int, int] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     source: Any = field(default=None, repr=False, compare=False)
 

@@ -22,6 +22,7 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
 from mini_triton.backend.parameters import flattener
+from mini_triton.backend.pointed_to import by_address, pointed_to
 from mini_triton.backend.relocate import relocated
 from mini_triton.backend.target import TARGET
 from mini_triton.backend.versions import stand_alone_if_asked_for
@@ -85,6 +86,7 @@ class Launcher:
         self._name: str = metadata.name
         self._kernel = getattr(src, "fn", None)  # a file of TTIR has none
         self._ttir: str | None = None
+        self._by_address = False
         self._flatten = flattener({str(name): kind for name, kind in src.signature.items()})
         self._source = src
         self._options = {
@@ -109,13 +111,17 @@ class Launcher:
             enter_hook(launch_metadata)
         if self._ttir is None:
             self._ttir = relocated(function, self._kernel) if self._kernel else function
+            self._by_address = by_address(self._ttir)
         names, values = self._flatten(args)
+        values = [_tensor_behind(value) for value in values]
+        behind = pointed_to(names, values) if self._by_address else {}
         launch = Launch(
             kernel=self._name,
             ttir=self._ttir,
             grid=self._integers(grid_x, grid_y, grid_z),
-            args=[_tensor_behind(value) for value in values],
-            arg_names=names,
+            args=[*values, *behind.values()],
+            arg_names=[*names, *behind],
+            pointed_to=len(behind),
             options=self._options,
             source=self._source,
         )

@@ -10,6 +10,9 @@ from mini_triton.execute.values import Buffer, Pointer, Value
 from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
 
+#: The type of a tensor that is reached by an address in memory: that says how it is read.
+_ANY_POINTER = Type("ptr", (), Type("i8"))
+
 
 def bind(
     launch: Launch, kinds: tuple[Type, ...], stored: frozenset[int] | None
@@ -19,19 +22,21 @@ def bind(
     kinds: types of the kernel's parameters. stored: positions of those through which the kernel may
     store, None if through any. Raises `BadLaunch` for an argument that does not fit its parameter.
     """
-    if len(kinds) != len(launch.args):
+    given = len(launch.args) - launch.pointed_to
+    if len(kinds) != given:
         raise BadLaunch(
             f"kernel {launch.kernel} takes {len(kinds)} arguments that are not constants, "
-            f"{len(launch.args)} were given"
+            f"{given} were given"
         )
     values: list[Value] = []
     buffers: list[Buffer] = []
-    for position, (name, kind, arg) in enumerate(
-        zip(launch.arg_names, kinds, launch.args, strict=True)
-    ):
+    for position, (name, arg) in enumerate(zip(launch.arg_names, launch.args, strict=True)):
+        kind = kinds[position] if position < given else _ANY_POINTER
         value = _argument(launch.kernel, name, position, kind, arg)
-        values.append(value)
+        if position < given:
+            values.append(value)
         if isinstance(value, Pointer) and value.buffer is not None:
+            value.buffer.sent_from = launch.addresses.get(position)
             buffers.append(value.buffer)
     written = [b for b in buffers if stored is None or b.position in stored]
     for buffer in buffers:

@@ -307,9 +307,9 @@ def by_buffer(
     )
     parts = []
     for buffer in frame.machine.buffers:
-        inside = left & (address >= buffer.address) & (address < buffer.address + buffer.nbytes)
+        inside = left & (address >= buffer.origin) & (address < buffer.origin + buffer.nbytes)
         if inside.any():
-            offsets = (address - buffer.address) // pointer.dtype.itemsize
+            offsets = (address - buffer.origin) // pointer.dtype.itemsize
             parts.append((buffer, pointer_at(buffer, offsets, pointer.dtype), inside))
             left = left & ~inside
     if left.any():
@@ -318,8 +318,8 @@ def by_buffer(
         program = frame.machine.program_id(int(frame.programs[position[0]]))
         raise OutOfBounds(
             f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address "
-            "lies in no tensor of this launch. No memory was changed; pass the tensor that it "
-            "belongs to."
+            "lies in no tensor of this launch, and in none whose data_ptr() is in one. No memory "
+            "was changed; pass the tensor that it belongs to."
         )
     return parts
 

@@ -34,12 +34,18 @@ class Buffer:
     stride: tuple[int, ...]
     stored_to: bool = False
     position: int = 0  # among the launch's arguments
+    sent_from: int | None = None  # its address in another process, which made the launch
     _views: dict[torch.dtype, Tensor] = field(default_factory=dict)
 
     @property
     def address(self) -> int:
         """Address of the first byte."""
         return self.flat.data_ptr()
+
+    @property
+    def origin(self) -> int:
+        """The address of the first byte that pointers in memory hold."""
+        return self.address if self.sent_from is None else self.sent_from
 
     @property
     def nbytes(self) -> int:
@@ -116,7 +122,7 @@ class Pointer:
         if self.buffer is None:
             return self
         size = self.dtype.itemsize
-        start = constant(self.buffer.address, torch.int64, len(self.offset.steps))
+        start = constant(self.buffer.origin, torch.int64, len(self.offset.steps))
         rest = None if self.rest is None else self.rest * size
         return Pointer(None, self.offset.times(size).plus(start), rest, self.dtype)
 

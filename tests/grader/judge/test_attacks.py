@@ -224,6 +224,12 @@ GARBAGE = {
     "a launch with a bad grid": "launched(grid=[1, 2])",
     "a launch with an odd argument": "launched(arg_names=['x'], args=[['list', []]])",
     "a launch without its arguments": "launched(arg_names=['x'])",
+    "a launch that points nowhere": "launched(pointed_to=1)",
+    "a launch that points to a number": (
+        "launched(arg_names=['x'], args=[['plain', 1]], pointed_to=1, addresses={})"
+    ),
+    "a launch from a negative address": "launched(pointed_to=0, addresses={'0': -1})",
+    "an argument of a forged name": "launched(arg_names=['x[0] = 1'], args=[['plain', 1]])",
     "an argument that repaints": "launched(arg_names=['\\x1b[2J'], args=[['plain', 1]])",
 }
 

@@ -34,7 +34,7 @@ def clock_kernel(x_ptr):
     [
         (
             assembly_kernel,
-            "tl.inline_asm",
+            XX
             "tl.inline_asm_elementwise: PTX",
             "Write this line with",
         ),
