@@ -34,7 +34,7 @@ def clock_kernel(x_ptr):
     [
         (
             assembly_kernel,
-            XX
+            '"add.u32',
             "tl.inline_asm_elementwise: PTX",
             "Write this line with",
         ),
