@@ -110,6 +110,13 @@ class Affine:
             self.sizes,
         ).normal()
 
+    def moved(self, by: int) -> Affine:
+        """self + by, without regard to wrapping."""
+        if by == 0:
+            return self
+        base = _sum(self.base, by, 1)
+        return Affine(self.dtype, base, self.low + by, self.high + by, self.steps, self.sizes)
+
     def normal(self) -> Affine:
         """With size 1 wherever the step has become 0."""
         if all(s or n == 1 for s, n in zip(self.steps, self.sizes, strict=True)):

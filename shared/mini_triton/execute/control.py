@@ -12,6 +12,7 @@ import torch
 
 from mini_triton.errors import BadProgram, KernelError
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
+from mini_triton.execute.induction import induction
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Value, merge, narrow
@@ -143,6 +144,10 @@ def _iterate(
     frame: Frame, block: Block, carried: list[Value], lower: Affine, step: Affine, trips: range
 ) -> list[Value]:
     """Runs the body for the given iteration numbers; returns the carried values after them."""
+    if not frame.machine.tells_operations:
+        even = induction(frame, block, carried, lower, step, trips)
+        if even is not None:
+            return _settled(even.run())
     for k in trips:
         counter = lower.plus(step.times(k))
         formula = counter.fits() if counter.dtype in INDEX_DTYPES else None
@@ -150,6 +155,11 @@ def _iterate(
         for slot, value in zip(block.args[1:], carried, strict=True):
             frame[slot] = value
         _, carried = frame.machine.run_block(frame, block)
+    return _settled(carried)
+
+
+def _settled(carried: list[Value]) -> list[Value]:
+    """What leaves a loop: no tiles that a product adds to in place."""
     return [v.dense if isinstance(v, Shared) and v.owned else v for v in carried]
 
 

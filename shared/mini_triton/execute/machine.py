@@ -131,6 +131,11 @@ class Machine:
             raise failure(self.kernel, op, error) from error
         raise KernelError(f"kernel {self.kernel}: block {block.label} has no terminator")
 
+    @property
+    def tells_operations(self) -> bool:
+        """Whether an observer wants to hear of every operation."""
+        return bool(self._operations)
+
     def _spend(self, operations: int, op: Op) -> None:
         """Counts operations that are run, each once for all programs that run it together."""
         self.steps += operations

@@ -121,6 +121,7 @@ def _mark_region(region: Region) -> None:
             for inner in op.regions:
                 _mark_region(inner)
             uses = set(op.operands) | {s for r in op.regions for s in _uses_of(r)}
+            op.uses = tuple(uses)
             last = (uses | set(op.results)) & own - seen
             op.dead = tuple(last) if op.name not in TERMINATORS else ()
             seen |= uses

@@ -29,6 +29,7 @@ class Op:
     successors: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (block label, arguments)
     where: Location = UNKNOWN
     dead: tuple[int, ...] = ()
+    uses: tuple[int, ...] = ()  # operands, and what regions use
     framed: Any = None  # handlers, bound when the program is prepared (`execute.registry`)
     lazy: Any = None
     pure: Any = None
