@@ -356,6 +356,54 @@ def _dot(op: Op) -> None:
     need(alike and numbers and is_float(a) == is_float(c), f"{a} and {b} give no {c}")
 
 
+def _dot_scaled(op: Op) -> None:
+    """Two factors, each followed by its scale if it has one, and a sum."""
+    scaled = op.attrs.get("scaled", (False, False))
+    kinds = list(operands(op, 3 + sum(scaled)))
+    a = kinds.pop(0)
+    a_scale = kinds.pop(0) if scaled[0] else None
+    b = kinds.pop(0)
+    b_scale = kinds.pop(0) if scaled[1] else None
+    (c,) = kinds
+    result_is(op, c)
+    rank = len(c.shape)
+    need(rank in (2, 3) and c.element == "f32", f"{c} is no tile of sums")
+    for kind in (a, b, a_scale, b_scale):
+        if kind is not None:
+            batch = not kind.is_pointer and kind.shape[:-2] == c.shape[:-2]
+            need(len(kind.shape) == rank and batch, f"it does not take {kind}")
+    (a_rows, a_depth), (b_depth, b_columns) = _unpacked(op, a, 0), _unpacked(op, b, 1)
+    fits = a_depth == b_depth and (a_rows, b_columns) == c.shape[-2:]
+    need(fits, f"there is no product of {a} and {b} that is {c}")
+    for scale, rows in ((a_scale, a_rows), (b_scale, b_columns)):
+        if scale is not None:
+            groups = scale.shape[-1]
+            need(
+                scale.shape[-2] == rows and groups > 0 and a_depth % groups == 0,
+                f"{scale} does not scale {a_depth} factors of {rows}",
+            )
+
+
+def _unpacked(op: Op, kind: Type, side: int) -> tuple[int, int]:
+    """Rows and columns of a factor; one of e2m1 holds two numbers a byte."""
+    name = "lr"[side] + "hs"
+    rows, columns = kind.shape[-2:]
+    if op.attrs.get(name) != "e2m1":
+        floats = op.attrs.get(name) in ("bf16", "fp16") and kind.element in ("bf16", "f16")
+        need(floats or kind.itemsize == 1, f"{kind} is no {op.attrs.get(name)}")
+        return rows, columns
+    need(kind.element == "i8", f"{kind} does not hold e2m1")
+    along_depth = op.attrs.get(f"{name}_k_pack", True)
+    return (rows, 2 * columns) if along_depth == (side == 0) else (2 * rows, columns)
+
+
+def _lanewise(op: Op) -> None:
+    """Operands and results of one shape."""
+    kinds = (*op.operand_types, *op.types)
+    need(bool(op.types) and len(shapes_of(kinds)) == 1, "its shapes differ")
+    need(not any(kind.is_pointer for kind in kinds), "it does not take pointers")
+
+
 def along_axis(op: Op) -> int:
     """Operands of a reduction or scan: tiles of one shape, with the axis."""
     kinds = op.operand_types
@@ -476,6 +524,10 @@ RULES: dict[str, Rule] = {
     "tt.ptr_to_int": _pointer_to_int,
     "tt.int_to_ptr": _int_to_pointer,
     "tt.dot": _dot,
+    "tt.dot_scaled": _dot_scaled,
+    "tt.extern_elementwise": _lanewise,
+    "tt.elementwise_inline_asm": _lanewise,
+    "tt.map_elementwise": _lanewise,
     "tt.reduce": _reduce,
     "tt.scan": _scan,
     "tt.histogram": _histogram,
