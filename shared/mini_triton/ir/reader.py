@@ -125,12 +125,16 @@ class Reader:
         return [self._type()]
 
     def _signature(self) -> tuple[list[Type], list[Type] | None]:
-        """Types after the colon: `T`, `T, T`, `A to B`, `A * B -> C`, `(A, B) -> C`."""
+        """Types after the colon: `T`, `T, T`, `A to B`, `A * B -> C, D`, `(A, B) -> C`."""
         types = self._type_list()
         results: list[Type] | None = None
         while True:
             if self._accept(",") or self._accept("*"):
-                types += self._type_list()
+                more = self._type_list()
+                if results is None:
+                    types += more
+                else:
+                    results += more
             elif self._accept("->") or self._accept("to"):
                 results = self._type_list()
             else:

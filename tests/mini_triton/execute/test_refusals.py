@@ -20,6 +20,20 @@ def assembly_kernel(x_ptr):
 
 
 @triton.jit
+def assembly_of_two_kernel(x_ptr):
+    x = tl.load(x_ptr + tl.arange(0, 4))
+    sums, products = tl.inline_asm_elementwise(
+        "add.u32 $0, $2, $2; mul.lo.u32 $1, $2, $2;",
+        "=r,=r,r",
+        [x],
+        dtype=(tl.int32, tl.int32),
+        is_pure=True,
+        pack=1,
+    )
+    tl.store(x_ptr + tl.arange(0, 4), sums + products)
+
+
+@triton.jit
 def place_kernel(x_ptr):
     tl.store(x_ptr, tl.extra.cuda.smid())
 
@@ -38,10 +52,16 @@ def clock_kernel(x_ptr):
             "tl.inline_asm_elementwise: PTX",
             "Write this line with",
         ),
+        (
+            assembly_of_two_kernel,
+            "[x],",
+            "tl.inline_asm_elementwise: PTX",
+            "Write this line with",
+        ),
         (place_kernel, "smid", "tl.extra.cuda.smid: which multiprocessor", "Leave it out"),
         (clock_kernel, "globaltimer", "tl.extra.cuda.globaltimer: what time", "Leave it out"),
     ],
-    ids=["assembly", "smid", "globaltimer"],
+    ids=["assembly", "assembly of two", "smid", "globaltimer"],
 )
 def test_refusals(kernel, line, name, way_out):
     x = torch.zeros(4, dtype=torch.int32)
