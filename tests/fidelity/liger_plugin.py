@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,9 +17,11 @@ from tests.fidelity.liger_cases.adaptations import adapted, as_if_on_gpu
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Their mark, and a function of `torch.<device>` that a module asks for when it is imported."""
+    """Their mark, and functions of `torch.<device>` that modules call when they are imported."""
     config.addinivalue_line("markers", "flaky(reruns, reruns_delay): of pytest-rerunfailures")
     torch.cpu.is_bf16_supported = lambda: True  # type: ignore[attr-defined]
+    memory = SimpleNamespace(total_memory=8 << 30)
+    torch.cpu.get_device_properties = lambda *_: memory  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)
