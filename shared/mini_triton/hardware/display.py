@@ -41,7 +41,7 @@ def hardware_tables(launches: Iterable[LaunchRecord]) -> RenderableType | None:
 
 def _table(title: str) -> Table:
     """Narrow enough for names of kernels beside eight columns of numbers."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(Text("kernel [grid]"), overflow="fold")
     return table
 

@@ -39,12 +39,12 @@ def occupancy(gpu: Gpu, num_warps: int, registers: int, shared: int) -> Occupanc
     per_program = _rounded_up(shared, _SHARED_UNIT) + _SYSTEM_SHARED
     limits = {
         "registers": warps_by_registers // num_warps,
-        "shared memory": gpu.shared_bytes // per_program if shared else gpu.most_programs,
         "threads": gpu.most_threads // (num_warps * WARP),
         "programs": gpu.most_programs,
     }
-    if shared > gpu.most_shared_bytes:
-        limits["shared memory"] = 0
+    if shared:
+        fits = shared <= gpu.most_shared_bytes
+        limits["shared memory"] = gpu.shared_bytes // per_program if fits else 0
     limited_by = min(limits, key=lambda name: limits[name])
     programs = limits[limited_by]
     return Occupancy(programs, limited_by, programs * num_warps * WARP / gpu.most_threads)
