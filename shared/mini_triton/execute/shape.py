@@ -144,4 +144,7 @@ def _gather(op: Op, source: Tensor, index: Tensor) -> Tensor:
             f"{op.where}: tl.gather takes element {int(full_index[outside][0])} of an axis with "
             f"elements 0 to {size - 1}. No memory was changed; check the indices."
         )
+    if full_source.dtype.itemsize == 1 and full_source.dtype != torch.bool:  # no 8-bit floats there
+        bits = full_source.contiguous().view(torch.int8)
+        return torch.gather(bits, axis, full_index).view(source.dtype)
     return torch.gather(full_source, axis, full_index)

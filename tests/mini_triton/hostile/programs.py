@@ -18,15 +18,14 @@ HOSTILE_INTEGERS = (
 HOSTILE_FLOATS = ("0.0", "-0.0", "1.0", "0.5", "-3.0", "1.0e+38", "1.0e-310", "6.0e+4")
 BITS = {"f16": ("0x7C00", "0x7E00"), "bf16": ("0x7F80", "0xFFC0"), "f32": ("0x7F800000",)}
 TWO_INTEGERS = (
-    *("addi", "subi", "muli", "andi", "ori", "xori", "divsi", "floordivsi", "ceildivsi"),
-    *("remsi", "divui", "remui", "shli", "shrsi", "shrui", "maxsi", "minsi", "maxui", "minui"),
+    *("addi", "subi", "muli", "andi", "ori", "xori", "divsi", "floordivsi", "ceildivsi", "remsi"),
+    *("divui", "remui", "shli", "shrsi", "shrui", "maxsi", "minsi", "maxui", "minui"),
 )
 TWO_FLOATS = (
     *("addf", "subf", "mulf", "divf", "remf", "maximumf", "minimumf", "maxnumf", "minnumf"),
 )
 ONE_FLOAT = (
-    *("absf", "floor", "ceil", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt"),
-    *("erf"),
+    *("absf", "floor", "ceil", "exp", "exp2", "log", "log2", "sin", "cos", "sqrt", "rsqrt", "erf"),
 )
 PARAMETERS = (("f32", 64), ("i32", 64), ("f16", 33), ("i8", 7), ("i64", 16))
 
