@@ -20,6 +20,8 @@ from mini_triton.backend.target import SM90, kernels_see_sm90
 #: Part of the compile cache's key: raise it when the stages below change.
 STAGES_VERSION = "3"
 
+_AMDS_OPTIONS = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "allow_flush_denorm"}
+
 
 class MiniTritonBackend(BaseBackend):
     """Compiles a kernel to TTIR text, which is what the simulator executes."""
@@ -39,8 +41,15 @@ class MiniTritonBackend(BaseBackend):
 
     def parse_options(self, options: dict[str, Any]) -> Any:
         """Those of the NVIDIA backend, its defaults and its errors; what only steers code
-        generation has no effect on results or counts."""
-        return _nvidia().parse_options(options)
+        generation has no effect on results or counts.
+
+        Options of AMD's backend are taken as well: programs that ask whether the GPU is NVIDIA's
+        give those if it is not, as Triton's own tutorials do.
+        """
+        parsed = _nvidia().parse_options(options)
+        for name in options.keys() & _AMDS_OPTIONS - vars(parsed).keys():
+            object.__setattr__(parsed, name, options[name])  # frozen, and not shared yet
+        return parsed
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What the launcher gets besides arguments."""

@@ -63,6 +63,14 @@ def test_keyword_arguments_and_defaults_of_launches():
         scale_kernel[(3,)](x, y, 20, 2.0, BLOCK=16, num_warps=3)
 
 
+def test_options_of_other_backends_and_options_of_none():
+    x, y = normal(20), torch.zeros(20)
+    scale_kernel[(3,)](x, y, 20, 2.0, BLOCK=8, maxnreg=64, waves_per_eu=2, kpack=1)
+    assert_same(y, x * 4.0)
+    with pytest.raises(KeyError, match="waves_per_cu was specified but unrecognised"):
+        scale_kernel[(3,)](x, y, 20, 2.0, BLOCK=8, waves_per_cu=2)
+
+
 def test_warmup_compiles_and_runs_nothing():
     x, y = normal(20), torch.zeros(20)
     with mini_triton.profile() as p:
