@@ -1,0 +1,62 @@
+"""What goes wrong in an operation is an error that names it, and changes nothing."""
+
+import mini_triton
+import pytest
+import torch
+import triton
+import triton.language as tl
+from mini_triton.errors import BadProgram, OverBudget
+from mini_triton.execute.failure import failure
+from mini_triton.execute.registry import PURE
+from mini_triton.ir.program import Op
+from mini_triton.ir.types import Type
+
+from tests.mini_triton.comparing import line_of
+
+
+@triton.jit
+def two_steps_kernel(x_ptr):
+    tl.store(x_ptr, 1.0)
+    tl.store(x_ptr + 1, tl.erf(tl.load(x_ptr)))
+
+
+def test_an_exception_of_a_handler(monkeypatch):
+    def wrong(op, x):
+        raise IndexError("no such thing\nand more")
+
+    monkeypatch.setitem(PURE, "math.erf", wrong)
+    mini_triton.execute.prepare.prepare.cache_clear()
+    x = torch.zeros(2)
+    with pytest.raises(BadProgram) as caught:
+        two_steps_kernel[(1,)](x)
+    mini_triton.execute.prepare.prepare.cache_clear()
+    message = str(caught.value)
+    assert message.startswith(line_of(two_steps_kernel, "tl.erf"))
+    assert "math.erf of f32 failed: IndexError: no such thing. No memory was changed" in message
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert x.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")]
+)
+def test_no_memory(error):
+    found = failure("k", Op("tt.splat", types=(Type("f32", (8,)),)), error)
+    assert isinstance(found, OverBudget)
+    assert "there is no memory for tt.splat (tensor<8xf32>)" in str(found)
+
+
+@triton.jit
+def loop_kernel(x_ptr, n):
+    for _ in range(n):
+        tl.store(x_ptr, tl.load(x_ptr) + 1)
+
+
+def test_a_budget_of_steps():
+    x = torch.zeros(1)
+    with mini_triton.settings.use(steps=2_000):
+        loop_kernel[(1,)](x, 100)
+        assert x.item() == 100
+        with pytest.raises(OverBudget, match="more than 2,000 operations"):
+            loop_kernel[(1,)](x, 10_000)
+    assert x.item() == 100
