@@ -56,8 +56,8 @@ class Arithmetic:
             precision, times = _product(op)
             *batch, m, n = op.types[0].shape
             k = op.operand_types[0].shape[-1]
-            if op.name == "tt.dot_scaled" and op.operand_types[0].element == "i8":
-                k *= _packed(op)
+            if op.name == "tt.dot_scaled" and _packed(op):
+                k *= 2
             size = m * n * k * times
             for b in batch:
                 size *= b
@@ -78,7 +78,7 @@ class Arithmetic:
 def _product(op: Op) -> tuple[str, int]:
     element = op.operand_types[0].element
     if op.name == "tt.dot_scaled":
-        return ("fp16", 1) if "fp16" in op.keywords else ("bf16", 1)
+        return ("fp16" if "fp16" in (op.attrs.get("lhs"), op.attrs.get("rhs")) else "bf16"), 1
     if element == "f32":
         return _FLOAT32.get(op.attrs.get("inputPrecision", "ieee"), ("fp32", 1))
     if element.startswith("f8"):
@@ -86,6 +86,6 @@ def _product(op: Op) -> tuple[str, int]:
     return _PRECISION.get(element, "fp32"), 1
 
 
-def _packed(op: Op) -> int:
-    """Elements in a byte of the left operand: two of e2m1."""
-    return 2 if op.keywords and op.keywords[0] == "e2m1" else 1
+def _packed(op: Op) -> bool:
+    """Whether an element of the left operand is two factors along K, of four bits each."""
+    return op.attrs.get("lhs") == "e2m1" and bool(op.attrs.get("lhs_k_pack", True))

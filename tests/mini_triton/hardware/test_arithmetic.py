@@ -50,6 +50,26 @@ def test_a_batch_of_products():
     assert counted.products == {"fp16": 2 * 3 * 16 * 16 * 64}
 
 
+@pytest.mark.parametrize(
+    ("attrs", "precision", "k"),
+    [
+        ({"lhs": "e2m1", "rhs": "e4m3"}, "bf16", 128),
+        ({"lhs": "e2m1", "rhs": "fp16", "lhs_k_pack": False}, "fp16", 64),
+        ({"lhs": "e5m2", "rhs": "bf16"}, "bf16", 64),
+    ],
+)
+def test_scaled_products_run_as_wider_ones(attrs, precision, k):
+    op = Op(
+        "tt.dot_scaled",
+        types=(Type("f32", (32, 16)),),
+        operand_types=(Type("i8", (32, 64)), Type("i8", (k, 16))),
+        attrs=attrs,
+    )
+    counted = Arithmetic()
+    counted.operation(SimpleNamespace(count=1), op)
+    assert counted.products == {precision: 2 * 32 * 16 * k}
+
+
 @triton.jit
 def _loop_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
