@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from mini_triton.execute.affine import Affine
 from mini_triton.execute.shared_tiles import Sharing, sharing
 from mini_triton.execute.values import Pointer
 
@@ -62,6 +63,19 @@ class Windows:
         size, stride = (1, *self.size), (0, *self.stride)
         return [flat.as_strided(size, stride, origin + start) for start in self.starts]
 
+    def moved(self, by: int) -> Windows:
+        """The windows that lie `by` elements further on."""
+        return Windows(
+            [start + by for start in self.starts],
+            self.step,
+            self.programs,
+            self.size,
+            self.stride,
+            self.lowest + by,
+            self.highest + by,
+            self.sharing,
+        )
+
     def first(self, count: int) -> Windows:
         """The windows cut to the first `count` lanes of their last axis."""
         last, step = self.size[-1], self.stride[-1]
@@ -85,8 +99,19 @@ def windows(pointer: Pointer, shared: bool = False) -> Windows | None:
 
     shared: each distinct window only once, if there are at most half as many as programs.
     """
-    offset = pointer.offset
-    if pointer.rest is not None or any(step < 0 for step in offset.steps):
+    if pointer.rest is not None:
+        return None
+    if pointer.offset.moved_from is None:
+        return _windows(pointer.offset, shared)
+    origin, by = pointer.offset.moved_from
+    if shared not in origin.memo:
+        origin.memo[shared] = _windows(origin, shared)
+    found = origin.memo[shared]
+    return found and found.moved(by)
+
+
+def _windows(offset: Affine, shared: bool) -> Windows | None:
+    if any(step < 0 for step in offset.steps):
         return None
     size, stride = offset.sizes, offset.steps
     reach = sum(s * (n - 1) for s, n in zip(stride, size, strict=True))

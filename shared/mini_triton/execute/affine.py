@@ -8,8 +8,9 @@ number, or one per program.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -38,7 +39,7 @@ class Affine:
 
     dtype: what the kernel thinks it is. base: int, or int64 tensor (P,). low, high: bounds of base.
     steps, sizes: per axis of the tile; an axis along which the value does not change has step 0,
-    size 1.
+    size 1. moved_from: another formula, and by how much this one's base is above it everywhere.
     """
 
     dtype: torch.dtype
@@ -47,6 +48,12 @@ class Affine:
     high: int
     steps: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
+    moved_from: tuple[Affine, int] | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def memo(self) -> dict[Any, Any]:
+        """What is found out about this formula elsewhere, and holds for those moved from it."""
+        return {}
 
     @property
     def uniform(self) -> int | None:
@@ -114,8 +121,16 @@ class Affine:
         """self + by, without regard to wrapping."""
         if by == 0:
             return self
-        base = _sum(self.base, by, 1)
-        return Affine(self.dtype, base, self.low + by, self.high + by, self.steps, self.sizes)
+        origin, before = self.moved_from or (self, 0)
+        return Affine(
+            self.dtype,
+            _sum(self.base, by, 1),
+            self.low + by,
+            self.high + by,
+            self.steps,
+            self.sizes,
+            (origin, before + by),
+        )
 
     def normal(self) -> Affine:
         """With size 1 wherever the step has become 0."""

@@ -185,7 +185,10 @@ class _Look:
 
     def _formula(self, op: Op, trip: int) -> Value | None:
         """What an operation gives without looking at lanes."""
-        found: Value | None = op.lazy(op, *self._values(op, trip)) if op.lazy is not None else None
+        values = self._values(op, trip)
+        found: Value | None = op.lazy(op, *values) if op.lazy is not None else None
+        if found is None and isinstance(values[0], Pointer) and op.pure is not None:
+            found = op.pure(op, *values)
         return found
 
     def _result(self, op: Op, trip: int) -> Value:
