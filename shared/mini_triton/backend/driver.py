@@ -21,6 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes as _outside_disp
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
+from mini_triton.backend import rejections
 from mini_triton.backend.parameters import flattener
 from mini_triton.backend.pointed_to import by_address, pointed_to
 from mini_triton.backend.relocate import relocated
@@ -155,6 +156,7 @@ class MiniTritonDriver(DriverBase):
 
     def __init__(self) -> None:
         super().__init__()
+        rejections.install()
         self.utils = _Binaries()
         self.launcher_cls = Launcher
 

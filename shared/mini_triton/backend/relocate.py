@@ -25,12 +25,17 @@ def relocated(ttir: str, kernel: Any) -> str:
 
     A path is replaced if it is none of theirs and exactly one of them has its file name.
     """
-    files = {function.fn.__code__.co_filename for function in _reachable(kernel, set())}
+    files = {function.fn.__code__.co_filename for function in reachable(kernel)}
     for path in set(_PATH.findall(ttir)) - files:
         same_name = [file for file in files if PurePath(file).name == PurePath(path).name]
         if len(same_name) == 1:
             ttir = ttir.replace(f'loc("{path}":', f'loc("{same_name[0]}":')
     return ttir
+
+
+def reachable(kernel: JITCallable) -> Iterator[JITCallable]:
+    """The kernel and the `@triton.jit` functions that it can reach."""
+    return _reachable(kernel, set())
 
 
 def _reachable(function: JITCallable, seen: set[int]) -> Iterator[JITCallable]:
