@@ -1,9 +1,10 @@
 """A pytest plug-in that takes a seeded sample of a suite's parametrizations and writes results.
 
 `pytest -p tests.fidelity.results_plugin --results FILE [--sample N --sample-seed S]
-[--skipped-in FILE]`; the last one keeps only tests that another run skipped. A file of results has
-a JSON object a line: `test` (file::name[parameters]), `outcome` (passed, failed or skipped),
-`message` (of what failed or why it was skipped) and `seconds`.
+[--skipped-in FILE] [--not-in FILE]`; the last two keep only tests that another run skipped, or that
+it did not come to. A file of results has a JSON object a line: `test` (file::name[parameters]),
+`outcome` (passed, failed or skipped), `message` (of what failed or why it was skipped) and
+`seconds`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--sample", type=int, default=0)
     parser.addoption("--sample-seed", type=int, default=0)
     parser.addoption("--skipped-in", type=Path, default=None)
+    parser.addoption("--not-in", type=Path, default=None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -32,13 +34,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     before = config.getoption("--skipped-in")
     if before is not None:
-        results = map(json.loads, before.read_text().splitlines())
-        skipped = {result["test"] for result in results if result["outcome"] == "skipped"}
+        skipped = {name for name, outcome in _outcomes(before).items() if outcome == "skipped"}
         items[:] = [item for item in items if _name(item.nodeid) in skipped]
-    wanted = config.getoption("--sample")
-    if not wanted:
-        return
-    seed = config.getoption("--sample-seed")
+    if wanted := config.getoption("--sample"):
+        items[:] = _sample(items, wanted, config.getoption("--sample-seed"))
+    known = config.getoption("--not-in")
+    if known is not None:
+        there = _outcomes(known).keys()
+        items[:] = [item for item in items if _name(item.nodeid) not in there]
+
+
+def _sample(items: list[pytest.Item], wanted: int, seed: int) -> list[pytest.Item]:
     by_function: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         by_function[item.nodeid.partition("[")[0]].append(item)
@@ -49,7 +55,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             group, key=lambda i: hashlib.sha256(f"{seed} {i.nodeid}".encode()).digest()
         )[:wanted]
     }
-    items[:] = [item for item in items if id(item) in kept]
+    return [item for item in items if id(item) in kept]
+
+
+def _outcomes(path: Path) -> dict[str, str]:
+    outcomes: dict[str, str] = {}
+    for result in map(json.loads, path.read_text().splitlines()):
+        if result["outcome"] != "skipped":  # a test that ran once has not been skipped
+            outcomes[result["test"]] = result["outcome"]
+        outcomes.setdefault(result["test"], "skipped")
+    return outcomes
 
 
 class _Writer:

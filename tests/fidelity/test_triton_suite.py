@@ -75,6 +75,12 @@ def test_a_suite_runs_adapted_is_sampled_and_compared(suite, tmp_path):
     assert rest.endswith("\nafter\n")
     assert "old" not in rest
 
+    done = CliRunner().invoke(triton_suite.main, [str(suite), *map(str, options), "--resume"])
+    results = (tmp_path / "out" / "simulator.jsonl").read_text()
+    assert results.count("test_wrong") == 1  # and was not run again
+    found = json.loads(data.read_text())
+    assert found["total"]["ours"] == {"passed": 3, "failed": 1}
+
 
 def test_a_folder_without_the_suites_own_fixtures_is_refused(tmp_path):
     done = CliRunner().invoke(triton_suite.main, [str(tmp_path), "--out", str(tmp_path / "out")])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -64,23 +65,27 @@ class Run:
     jobs: int = 1
     limit: int = 120
 
-    def on(self, side: str, results: Path) -> None:
-        """Runs it on a side; adds what comes out to the file `results`."""
+    def on(self, side: str, results: Path, resume: bool = False) -> None:
+        """Runs it on a side; adds what comes out to the file `results`.
+
+        resume: leave out what has a result there.
+        """
+        known = results.with_suffix(".known.jsonl")  # a copy, since the file grows meanwhile
+        if resume and results.is_file():
+            shutil.copy(results, known)
+            first: tuple[str, ...] = ("--not-in", str(known))
+        else:
+            first = ()
         if side == "interpreter":
-            self._pytest(side, results, "-m", "interpreter")  # its authors' mark of what it can run
+            self._pytest(side, results, "-m", "interpreter", *first)  # what it is said to run
             return
-        again: tuple[str, ...] = ()
-        for capability in CAPABILITIES:
-            part = results.with_name(f"{side}-{capability}.jsonl")
-            part.unlink(missing_ok=True)
-            self._pytest(side, part, "--capability", capability, *again)
-            if part.is_file():
-                with results.open("a") as out:
-                    out.write(part.read_text())
-                outcomes = {result.outcome for result in read_results(part).values()}
-            if not part.is_file() or "skipped" not in outcomes:
-                return
-            again = ("--skipped-in", str(part))
+        self._pytest(side, results, "--capability", CAPABILITIES[0], *first)
+        for capability in CAPABILITIES[1:]:
+            outcomes = {result.outcome for result in read_results(results).values()}
+            if "skipped" in outcomes:
+                shutil.copy(results, known)
+                again = ("--capability", capability, "--skipped-in", str(known))
+                self._pytest(side, results, *again)
 
     def _pytest(self, side: str, results: Path, *more: str) -> None:
         env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
@@ -164,6 +169,7 @@ def write_between(path: Path, text: str) -> None:
 @click.option("--side", type=click.Choice(SIDES), help="Run one side only.")
 @click.option("--jobs", default=2, show_default=True, help="Processes.")
 @click.option("--limit", default=120, show_default=True, help="Seconds that a test may take.")
+@click.option("--resume", is_flag=True, help="Run only tests that have no result yet.")
 @click.option("--keep", is_flag=True, help="Run nothing: show the results that are there.")
 @click.option(
     "--out",
@@ -183,6 +189,7 @@ def main(
     side: str | None,
     jobs: int,
     limit: int,
+    resume: bool,
     keep: bool,
     out: Path,
     by_test: bool,
@@ -196,10 +203,11 @@ def main(
     more += ["-k", expression] if expression else []
     if not keep:
         for name in (side,) if side else SIDES:
-            if not (only or expression):
+            if not (only or expression or resume):
                 paths[name].unlink(missing_ok=True)
             click.echo(f"running on the {name} …", err=True)
-            Run(folder.absolute(), only, tuple(more), jobs, limit).on(name, paths[name])
+            run = Run(folder.absolute(), only, tuple(more), jobs, limit)
+            run.on(name, paths[name], resume)
     results = {name: read_results(path) if path.is_file() else {} for name, path in paths.items()}
     comparison = compare(results["simulator"], results["interpreter"], read_explanations(EXPLAINED))
     show(comparison, Console(), by_test)
