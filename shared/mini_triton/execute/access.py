@@ -1,19 +1,19 @@
 """Where a tile of pointers points, when its offsets are a formula: windows of a buffer.
 
-A tile of one program is a strided window. Over the programs of a chunk the windows start at `base`:
-at equal distances (`row * stride`), so that all of them are one strided view, or anywhere (tiles of
-a matrix), one view each.
+A tile of one program is a strided window. Over the programs of a chunk the windows start at even
+distances (`row * stride`, or rows and columns of a grid of tiles), so that all of them are one
+strided view, or anywhere, one view each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
-from mini_triton.execute.affine import Affine
-from mini_triton.execute.shared_tiles import Sharing, sharing
+from mini_triton.execute.coordinate import Digits, spread_of
+from mini_triton.execute.mask import Box
+from mini_triton.execute.shared_tiles import Sharing
 from mini_triton.execute.values import Pointer
 
 Tensor = torch.Tensor
@@ -22,23 +22,34 @@ Tensor = torch.Tensor
 _MOST_VIEWS = 512
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Windows:
     """Strided windows of a flat buffer, one a program.
 
-    starts: the first offset of each program; only that of the first if they are `step` apart (0,
-    with programs = 1: one window for all). size, stride: of a tile; an axis of stride 0 has size 1.
+    starts: the first offset of each program; only that of the first program if `digits` tell how
+    the others go up from it (() where all have the same window, and programs = 1). size, stride: of
+    a tile; an axis of stride 0 has size 1. reach: from the first to the last element of a tile.
     sharing: if programs have windows in common, which has which; `programs` then counts windows.
     """
 
     starts: list[int]
-    step: int | None
+    digits: Digits | None
     programs: int
     size: tuple[int, ...]
     stride: tuple[int, ...]
-    lowest: int
-    highest: int
+    reach: int
     sharing: Sharing | None = None
+
+    @property
+    def lowest(self) -> int:
+        """The first element that a window holds."""
+        return min(self.starts)
+
+    @property
+    def highest(self) -> int:
+        """The last element that a window holds."""
+        further = sum([step * (count - 1) for count, step in self.digits or ()])
+        return max(self.starts) + further + self.reach
 
     def within(self, numel: int) -> bool:
         """True if all lanes are inside a buffer of `numel` elements."""
@@ -50,48 +61,91 @@ class Windows:
 
     @property
     def distinct_programs(self) -> bool:
-        """True if the tiles of an equidistant run surely share no element."""
-        axes = [*zip(self.stride, self.size, strict=True), (self.step or 0, self.programs)]
-        return self.step is not None and _apart(axes)
+        """True if the tiles of all programs surely share no element."""
+        if self.digits is None:
+            return False
+        axes = [*zip(self.stride, self.size, strict=True)]
+        return _apart([*axes, *((step, count) for count, step in self.digits)])
 
-    def of(self, flat: Tensor) -> list[Tensor]:
-        """The views: one of shape (programs, *size), or one of (1, *size) a program."""
-        origin = flat.storage_offset()
-        if self.step is not None:
-            size, stride = (self.programs, *self.size), (self.step, *self.stride)
-            return [flat.as_strided(size, stride, origin + self.starts[0])]
-        size, stride = (1, *self.size), (0, *self.stride)
-        return [flat.as_strided(size, stride, origin + start) for start in self.starts]
+    @property
+    def one_view(self) -> bool:
+        """True if `read` returns a view of the buffer, not a copy."""
+        return self.digits is not None and len(self.digits) < 2
 
-    def moved(self, by: int) -> Windows:
-        """The windows that lie `by` elements further on."""
-        return Windows(
-            [start + by for start in self.starts],
-            self.step,
-            self.programs,
-            self.size,
-            self.stride,
-            self.lowest + by,
-            self.highest + by,
-            self.sharing,
+    def view(self, flat: Tensor) -> Tensor:
+        """The windows that `digits` describe, (*counts of the digits or 1, *size)."""
+        digits = self.digits or ((1, 0),)
+        return flat.as_strided(
+            (*[count for count, _ in digits], *self.size),
+            (*[step for _, step in digits], *self.stride),
+            flat.storage_offset() + self.starts[0],
         )
 
-    def first(self, count: int) -> Windows:
-        """The windows cut to the first `count` lanes of their last axis."""
-        last, step = self.size[-1], self.stride[-1]
-        if count >= last:
-            return self
-        cut = (last - count) * step
-        return Windows(
-            self.starts,
-            self.step,
-            self.programs,
-            (*self.size[:-1], count),
-            self.stride,
-            self.lowest,
-            self.highest - cut,
-            self.sharing,
-        )
+    def each(self, flat: Tensor) -> list[Tensor]:
+        """The windows one by one, each (1, *size)."""
+        origin, size, stride = flat.storage_offset(), (1, *self.size), (0, *self.stride)
+        return [flat.as_strided(size, stride, origin + start) for start in self._all_starts()]
+
+    def read(self, flat: Tensor) -> Tensor:
+        """The elements, (programs, *size): a view of the buffer where they are one."""
+        if self.digits is None:
+            return torch.cat(self.each(flat))
+        view = self.view(flat)
+        return view if self.one_view else view.reshape(self.programs, *self.size)
+
+    def read_into(self, flat: Tensor, target: Tensor) -> None:
+        """Copies the elements into `target`, (programs, *size)."""
+        if self.digits is not None and len(self.digits) > 1:
+            target.unflatten(0, [count for count, _ in self.digits]).copy_(self.view(flat))
+        else:
+            target.copy_(self.read(flat))
+
+    @property
+    def quick(self) -> bool:
+        """True if `write` need not store for very many programs one by one."""
+        return self.programs <= _MOST_VIEWS or self.distinct_programs
+
+    def write(self, flat: Tensor, value: Tensor) -> None:
+        """Stores `value`, broadcastable to (programs, *size); the last program wins."""
+        if self.programs == 1:
+            self.view(flat).copy_(value[-1:])
+        elif self.distinct_programs:
+            assert self.digits is not None
+            counts = [count for count, _ in self.digits]
+            many = len(counts) > 1 and value.shape[0] > 1
+            ones = (1,) * (len(counts) - 1)
+            self.view(flat).copy_(
+                value.unflatten(0, counts) if many else value.reshape(*ones, *value.shape)
+            )
+        else:
+            for program, view in enumerate(self.each(flat)):
+                view[0].copy_(value[program if value.shape[0] > 1 else 0])
+
+    def cut(self, box: Box) -> Windows:
+        """The windows of a box's programs, cut to its lanes."""
+        size, shift, reach = list(self.size), 0, self.reach
+        for axis, bounds in enumerate(box.ranges):
+            if bounds is not None and self.stride[axis]:
+                first, last = bounds
+                shift += first * self.stride[axis]
+                reach -= (self.size[axis] - (last - first)) * self.stride[axis]
+                size[axis] = last - first
+        starts, digits, programs = self.starts, self.digits, self.programs
+        if self.sharing is None and programs > 1 and box.end - box.start < programs:
+            starts, programs = self._all_starts()[box.start : box.end], box.end - box.start
+            if digits is not None and len(digits) == 1:
+                starts, digits = starts[:1], ((programs, digits[0][1]),)
+            else:
+                digits = None
+        if shift:
+            starts = [start + shift for start in starts]
+        return Windows(starts, digits, programs, tuple(size), self.stride, reach, self.sharing)
+
+    def _all_starts(self) -> list[int]:
+        starts = self.starts
+        for count, step in self.digits or ():
+            starts = [start + step * digit for start in starts for digit in range(count)]
+        return starts
 
 
 def windows(pointer: Pointer, shared: bool = False) -> Windows | None:
@@ -99,51 +153,24 @@ def windows(pointer: Pointer, shared: bool = False) -> Windows | None:
 
     shared: each distinct window only once, if there are at most half as many as programs.
     """
-    if pointer.rest is not None:
+    offset = pointer.offset
+    if pointer.rest is not None or any(step < 0 for step in offset.steps):
         return None
-    if pointer.offset.moved_from is None:
-        return _windows(pointer.offset, shared)
-    origin, by = pointer.offset.moved_from
-    if shared not in origin.memo:
-        origin.memo[shared] = _windows(origin, shared)
-    found = origin.memo[shared]
-    return found and found.moved(by)
-
-
-def _windows(offset: Affine, shared: bool) -> Windows | None:
-    if any(step < 0 for step in offset.steps):
+    size, stride, start = offset.sizes, offset.steps, offset.start
+    reach = sum([s * (n - 1) for s, n in zip(stride, size, strict=True)])
+    if not offset.terms:
+        return Windows([start], (), 1, size, stride, reach)
+    spread = spread_of(offset.terms)
+    distinct = spread.distinct
+    if distinct is not None and (shared or distinct.count == 1):
+        spread = distinct
+    if spread.digits is not None:
+        starts = [start + spread.first]
+    elif spread.count <= _MOST_VIEWS:
+        starts = [start + number for number in spread.numbers]
+    else:
         return None
-    size, stride = offset.sizes, offset.steps
-    reach = sum(s * (n - 1) for s, n in zip(stride, size, strict=True))
-    if isinstance(offset.base, int):
-        return Windows([offset.base], 0, 1, size, stride, offset.base, offset.base + reach)
-    starts = offset.base.numpy()
-    programs, step = len(starts), _distance(starts)
-    if step is None and shared:
-        distinct, index = np.unique(starts, return_inverse=True)
-        if 2 * len(distinct) <= len(starts):
-            lowest, highest = int(distinct[0]), int(distinct[-1]) + reach
-            programs, step = len(distinct), _distance(distinct) if len(distinct) > 1 else 0
-            if step is None and programs > _MOST_VIEWS:
-                return None
-            listed = distinct.tolist() if step is None else [lowest]
-            among = sharing(programs, index) if programs > 1 else None
-            return Windows(listed, step, programs, size, stride, lowest, highest, among)
-    if step is not None:
-        first, last = int(starts[0]), int(starts[-1])
-        return Windows([first], step, programs, size, stride, first, last + reach)
-    if programs > _MOST_VIEWS:
-        return None
-    listed = starts.tolist()
-    return Windows(listed, None, programs, size, stride, min(listed), max(listed) + reach)
-
-
-def _distance(starts: np.ndarray) -> int | None:
-    """By how much each start is above the one before, if that is always the same."""
-    apart = np.diff(starts)
-    if len(apart) and apart[0] > 0 and (apart == apart[0]).all():
-        return int(apart[0])
-    return None
+    return Windows(starts, spread.digits, spread.count, size, stride, reach, spread.sharing)
 
 
 def _apart(axes: list[tuple[int, int]]) -> bool:
@@ -155,12 +182,3 @@ def _apart(axes: list[tuple[int, int]]) -> bool:
                 return False
             reach += (size - 1) * stride
     return True
-
-
-def leading_lanes(mask: Tensor) -> int | None:
-    """n if the mask varies along its last axis only and is true for just its first n lanes."""
-    if any(size > 1 for size in mask.shape[:-1]):
-        return None
-    line = mask.reshape(-1)
-    count = int(line.sum())
-    return count if bool(line[:count].all()) else None

@@ -1,23 +1,25 @@
-"""Integer tiles held as formulas: `base + Σ stepₐ·indexₐ` over the axes of the tile.
+"""Integer tiles held as formulas: `start + Σ factorₜ·coordinateₜ + Σ stepₐ·indexₐ`.
 
 Program ids, ranges and all that kernels compute from them with +, − and × by a constant have this
-form, and so have nearly all of their addresses. As a formula such a tile costs nothing to compute,
-tells its range without looking at lanes, and turns a load into a strided view. `base` is one
-number, or one per program.
+form, and so have nearly all of their addresses: a part that differs between programs (`coordinate`)
+and a step along each axis of the tile. As a formula such a tile costs nothing to compute, tells its
+range without looking at lanes, and turns a load into a strided view.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
-
 import torch
+
+from mini_triton.execute.coordinate import Coordinate, Terms, added
 
 Tensor = torch.Tensor
 
 #: The dtypes that index arithmetic has.
 INDEX_DTYPES = (torch.int32, torch.int64)
+_LIMITS = {
+    torch.int32: (-(2**31), 2**31 - 1),
+    torch.int64: (-(2**63), 2**63 - 1),
+}
 
 
 def _wrapped(number: int) -> int:
@@ -25,127 +27,169 @@ def _wrapped(number: int) -> int:
     return (number + 2**63) % 2**64 - 2**63
 
 
-def _sum(a: int | Tensor, b: int | Tensor, sign: int) -> int | Tensor:
-    """a + sign·b; exact of two numbers, as 64 bits hold it of tensors."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a + sign * b
-    left, right = (_wrapped(x) if isinstance(x, int) else x for x in (a, b))
-    return left + right if sign == 1 else left - right
-
-
-@dataclass(frozen=True)
 class Affine:
-    """An integer tile as a formula.
+    """An integer tile as a formula; nobody changes one.
 
-    dtype: what the kernel thinks it is. base: int, or int64 tensor (P,). low, high: bounds of base.
-    steps, sizes: per axis of the tile; an axis along which the value does not change has step 0,
-    size 1. moved_from: another formula, and by how much this one's base is above it everywhere.
+    Args:
+        dtype: what the kernel thinks it is.
+        base: what stands before the steps: one number, or int64 (P,), one a program.
+        low: a lower bound of base.
+        high: an upper bound of base.
+        steps: along each axis of the tile, 0 where the value does not change.
+        sizes: of the axes, 1 where the step is 0.
     """
 
-    dtype: torch.dtype
-    base: int | Tensor
-    low: int
-    high: int
-    steps: tuple[int, ...] = ()
-    sizes: tuple[int, ...] = ()
-    moved_from: tuple[Affine, int] | None = field(default=None, compare=False, repr=False)
+    __slots__ = ("_bounds", "_dense", "dtype", "sizes", "start", "steps", "terms")
 
-    @cached_property
-    def memo(self) -> dict[Any, Any]:
-        """What is found out about this formula elsewhere, and holds for those moved from it."""
-        return {}
+    def __init__(
+        self,
+        dtype: torch.dtype,
+        base: int | Tensor,
+        low: int,
+        high: int,
+        steps: tuple[int, ...] = (),
+        sizes: tuple[int, ...] = (),
+    ) -> None:
+        self.dtype = dtype
+        number = isinstance(base, int)
+        self.start: int = base if isinstance(base, int) else 0
+        self.terms: Terms = () if number else ((Coordinate(torch.as_tensor(base), low, high), 1),)
+        self.steps = steps
+        self.sizes = sizes
+        self._bounds: tuple[int, int] | None = None
+        self._dense: Tensor | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Affine) and all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("dtype", "start", "terms", "steps", "sizes")
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        parts = [str(self.start)]
+        parts += [f"{factor}·{coordinate.values.tolist()}" for coordinate, factor in self.terms]
+        parts += [f"{s}·[0,{n})" for s, n in zip(self.steps, self.sizes, strict=True)]
+        return f"<{self.dtype} {' + '.join(parts)}>"
 
     @property
     def uniform(self) -> int | None:
         """The value if it is one number for all programs and lanes."""
-        return self.base if isinstance(self.base, int) and not any(self.steps) else None
+        return None if self.terms or any(self.steps) else self.start
 
-    @cached_property
+    @property
+    def base(self) -> int | Tensor:
+        """What stands before the steps: one number, or int64 (P,)."""
+        total: int | Tensor = self.start
+        for coordinate, factor in self.terms:
+            part = coordinate.values if factor == 1 else coordinate.values * _wrapped(factor)
+            total = part + (_wrapped(total) if isinstance(total, int) else total)
+        return total
+
+    @property
+    def base_bounds(self) -> tuple[int, int]:
+        """Bounds of `base`."""
+        low = high = self.start
+        for coordinate, factor in self.terms:
+            if factor > 0:
+                low += factor * coordinate.low
+                high += factor * coordinate.high
+            else:
+                low += factor * coordinate.high
+                high += factor * coordinate.low
+        return low, high
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Bounds of all lanes."""
+        if self._bounds is None:
+            low, high = self.base_bounds if self.terms else (self.start, self.start)
+            for step, size in zip(self.steps, self.sizes, strict=True):
+                if step > 0:
+                    high += step * (size - 1)
+                elif step:
+                    low += step * (size - 1)
+            self._bounds = (low, high)
+        return self._bounds
+
+    @property
     def lowest(self) -> int:
         """A lower bound of all lanes."""
-        return self.low + sum(
-            min(0, s * (n - 1)) for s, n in zip(self.steps, self.sizes, strict=True)
-        )
+        return self.bounds[0]
 
-    @cached_property
+    @property
     def highest(self) -> int:
         """An upper bound of all lanes."""
-        return self.high + sum(
-            max(0, s * (n - 1)) for s, n in zip(self.steps, self.sizes, strict=True)
-        )
+        return self.bounds[1]
 
-    @cached_property
+    @property
     def dense(self) -> Tensor:
         """The lanes, (1 or P, *sizes), in the kernel's dtype."""
-        rank = len(self.steps)
-        base = self.base
-        total = (torch.tensor([_wrapped(base)]) if isinstance(base, int) else base).reshape(
-            -1, *(1,) * rank
-        )
-        for axis, (step, size) in enumerate(zip(self.steps, self.sizes, strict=True)):
-            if step:
-                line = torch.arange(size) * _wrapped(step)
-                total = total + line.reshape(*(-1 if a == axis else 1 for a in range(rank)))
-        return total.to(self.dtype)
+        if self._dense is None:
+            rank = len(self.steps)
+            base = self.base
+            total = torch.tensor([_wrapped(base)]) if isinstance(base, int) else base
+            total = total.reshape(-1, *(1,) * rank)
+            for axis, (step, size) in enumerate(zip(self.steps, self.sizes, strict=True)):
+                if step:
+                    line = torch.arange(size) * _wrapped(step)
+                    total = total + line.reshape(*(-1 if a == axis else 1 for a in range(rank)))
+            self._dense = total.to(self.dtype)
+        return self._dense
 
     def fits(self) -> Affine | None:
         """Itself, unless a lane may leave the dtype's range, where the kernel's integers wrap."""
-        limits = torch.iinfo(self.dtype)
-        return self if limits.min <= self.lowest and self.highest <= limits.max else None
+        low, high = self.bounds
+        least, most = _LIMITS[self.dtype]
+        return self if least <= low and high <= most else None
 
     def plus(self, other: Affine, sign: int = 1) -> Affine:
         """self + sign·other, of the same rank, without regard to wrapping."""
-        low, high = (other.low, other.high) if sign == 1 else (-other.high, -other.low)
-        return Affine(
-            self.dtype,
-            _sum(self.base, other.base, sign),
-            self.low + low,
-            self.high + high,
-            tuple(a + sign * b for a, b in zip(self.steps, other.steps, strict=True)),
-            tuple(max(m, n) for m, n in zip(self.sizes, other.sizes, strict=True)),
-        ).normal()
+        if not any(other.steps):
+            steps, sizes = self.steps, self.sizes
+        elif sign == 1 and not any(self.steps):
+            steps, sizes = other.steps, other.sizes
+        else:
+            steps = tuple([a + sign * b for a, b in zip(self.steps, other.steps, strict=True)])
+            sizes = tuple(
+                [
+                    (m if m > n else n) if step else 1
+                    for m, n, step in zip(self.sizes, other.sizes, steps, strict=True)
+                ]
+            )
+        start = self.start + other.start if sign == 1 else self.start - other.start
+        return formula(self.dtype, start, added(self.terms, other.terms, sign), steps, sizes)
 
     def times(self, factor: int) -> Affine:
         """self × factor, without regard to wrapping."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return Affine(
+        if factor == 1:
+            return self
+        if factor == 0:
+            return constant(0, self.dtype, len(self.steps))
+        return formula(
             self.dtype,
-            self.base * (factor if isinstance(self.base, int) else _wrapped(factor)),
-            low,
-            high,
-            tuple(s * factor for s in self.steps),
+            self.start * factor,
+            tuple([(c, f * factor) for c, f in self.terms]),
+            tuple([s * factor for s in self.steps]),
             self.sizes,
-        ).normal()
+        )
 
     def moved(self, by: int) -> Affine:
         """self + by, without regard to wrapping."""
         if by == 0:
             return self
-        origin, before = self.moved_from or (self, 0)
-        return Affine(
-            self.dtype,
-            _sum(self.base, by, 1),
-            self.low + by,
-            self.high + by,
-            self.steps,
-            self.sizes,
-            (origin, before + by),
-        )
-
-    def normal(self) -> Affine:
-        """With size 1 wherever the step has become 0."""
-        if all(s or n == 1 for s, n in zip(self.steps, self.sizes, strict=True)):
-            return self
-        sizes = tuple(n if s else 1 for s, n in zip(self.steps, self.sizes, strict=True))
-        return Affine(self.dtype, self.base, self.low, self.high, self.steps, sizes)
+        return formula(self.dtype, self.start + by, self.terms, self.steps, self.sizes)
 
     def with_dtype(self, dtype: torch.dtype) -> Affine:
         """The same numbers in another dtype, without regard to wrapping."""
-        return Affine(dtype, self.base, self.low, self.high, self.steps, self.sizes)
+        if dtype == self.dtype:
+            return self
+        return formula(dtype, self.start, self.terms, self.steps, self.sizes)
 
     def with_axes(self, steps: tuple[int, ...], sizes: tuple[int, ...]) -> Affine:
         """The same base over other axes."""
-        return Affine(self.dtype, self.base, self.low, self.high, steps, sizes)
+        return formula(self.dtype, self.start, self.terms, steps, sizes)
 
     def splat(self, rank: int) -> Affine:
         """A scalar in all lanes of a tile."""
@@ -159,20 +203,48 @@ class Affine:
     def transpose(self, order: tuple[int, ...]) -> Affine:
         """Axis i of the result is axis order[i]."""
         return self.with_axes(
-            tuple(self.steps[i] for i in order), tuple(self.sizes[i] for i in order)
+            tuple([self.steps[i] for i in order]), tuple([self.sizes[i] for i in order])
         )
 
     def narrow(self, index: Tensor) -> Affine:
         """The tile of the programs at the positions `index`."""
-        if isinstance(self.base, int):
+        if not self.terms:
             return self
-        base = self.base if self.base.shape[0] == 1 else self.base[index]
-        return Affine(self.dtype, base, self.low, self.high, self.steps, self.sizes)
+        start, terms = self.start, []
+        for coordinate, factor in self.terms:
+            some = coordinate.narrow(index)
+            if some.low == some.high:
+                start += factor * some.low
+            else:
+                terms.append((some, factor))
+        return formula(self.dtype, start, tuple(terms), self.steps, self.sizes)
+
+
+def formula(
+    dtype: torch.dtype,
+    start: int,
+    terms: Terms,
+    steps: tuple[int, ...],
+    sizes: tuple[int, ...],
+) -> Affine:
+    """An `Affine` of these parts: what its rules make, hence quick."""
+    made: Affine = _new(Affine)
+    made.dtype = dtype
+    made.start = start
+    made.terms = terms
+    made.steps = steps
+    made.sizes = sizes
+    made._bounds = None
+    made._dense = None
+    return made
+
+
+_new = object.__new__
 
 
 def constant(value: int, dtype: torch.dtype, rank: int = 0) -> Affine:
     """One number in every lane."""
-    return Affine(dtype, value, value, value, (0,) * rank, (1,) * rank)
+    return formula(dtype, value, (), (0,) * rank, (1,) * rank)
 
 
 def per_program(value: Tensor) -> Affine | None:
@@ -205,5 +277,5 @@ def found_in(value: Tensor) -> Affine | None:
             if int(line[-1] - line[0]) != steps[axis] * (size - 1):
                 return None
     sizes = tuple(n if s else 1 for s, n in zip(steps, wide.shape[1:], strict=True))
-    formula = base.with_dtype(value.dtype).with_axes(tuple(steps), sizes)
-    return formula if torch.equal(formula.dense.to(torch.int64).expand(wide.shape), wide) else None
+    found = base.with_dtype(value.dtype).with_axes(tuple(steps), sizes)
+    return found if torch.equal(found.dense.to(torch.int64).expand(wide.shape), wide) else None

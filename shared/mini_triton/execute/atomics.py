@@ -17,6 +17,7 @@ from mini_triton.execute.memory import (
     by_buffer,
     check_bounds,
     expand_all,
+    lanes_on,
     observe,
     zero,
 )
@@ -89,7 +90,7 @@ def _apply(
     """
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
-    mask, _ = active_lanes(frame, mask, op.operand_types[0].shape)
+    mask = lanes_on(active_lanes(frame, mask, op.operand_types[0].shape)[0])
     reached: list[tuple[Pointer, Tensor | None]] = [(pointer, mask)]
     if pointer.buffer is None:
         reached = [(part, inside) for _, part, inside in by_buffer(frame, op, pointer, mask)]
@@ -113,7 +114,8 @@ class _Lanes:
         buffer = pointer.buffer
         assert buffer is not None
         shape = op.operand_types[0].shape
-        mask, active = active_lanes(frame, mask, shape)
+        some, active = active_lanes(frame, mask, shape)
+        mask = lanes_on(some)
         self.flat = buffer.as_dtype(pointer.dtype)
         offsets = expand_all(frame, pointer.lanes, shape)
         check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")

@@ -13,6 +13,7 @@ import torch
 from mini_triton.errors import BadProgram, KernelError
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
 from mini_triton.execute.induction import induction
+from mini_triton.execute.mask import Mask
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Value, merge, narrow
@@ -38,8 +39,13 @@ def _num_programs(frame: Frame, op: Op) -> Affine:
     return constant(frame.machine.grid[_AXIS[op.keywords[0]]], torch.int32)
 
 
-def _parted(condition: Tensor) -> tuple[Tensor, Tensor] | bool:
+def _parted(condition: Value) -> tuple[Tensor, Tensor] | bool:
     """True or False where all programs agree, else (positions of true, positions of false)."""
+    if isinstance(condition, Mask):
+        if condition.decided is not None:
+            return condition.decided
+        condition = condition.dense
+    assert isinstance(condition, torch.Tensor)
     true = int(condition.sum())
     if true == condition.numel():
         return True
@@ -50,7 +56,7 @@ def _parted(condition: Tensor) -> tuple[Tensor, Tensor] | bool:
 
 @framed("scf.if")
 def _if(frame: Frame, op: Op) -> tuple[Value, ...]:
-    parted = _parted(frame.tensor(op.operands[0]))
+    parted = _parted(frame[op.operands[0]])
 
     def run(region_frame: Frame, taken: bool) -> list[Value]:
         if not taken and len(op.regions) == 1:
@@ -115,7 +121,7 @@ def _trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine) -> 
     no trip or endless ones; the latter raise `KernelError`.
     """
     first, last, stride = lower.base, upper.base, step.base
-    if step.low <= 0:
+    if step.lowest <= 0:
         stride = torch.as_tensor(stride)
         endless = (stride <= 0) & torch.as_tensor(first < last)
         if endless.any():
@@ -177,7 +183,6 @@ def _while(frame: Frame, op: Op) -> tuple[Value, ...]:
         for slot, value in zip(before.args, carried, strict=True):
             part[slot] = value
         _, (condition, *passed) = part.machine.run_block(part, before)
-        assert isinstance(condition, torch.Tensor)
         parted = _parted(condition)
         if parted is False:
             pieces.append((position, passed))
@@ -206,9 +211,7 @@ def run_function(frame: Frame, body: Region) -> list[Value]:
         elif op.name == "cf.br":
             pending.append((part, position, _enter(part, op, 0, blocks)))
         elif op.name == "cf.cond_br":
-            condition = values[0]
-            assert isinstance(condition, torch.Tensor)
-            parted = _parted(condition)
+            parted = _parted(values[0])
             if isinstance(parted, bool):
                 pending.append((part, position, _enter(part, op, 0 if parted else 1, blocks)))
                 continue

@@ -88,9 +88,22 @@ def fused_multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     return torch.where(torch.isfinite(total), total, a * b + c)
 
 
+#: A multiple of the lanes that torch's vector loops take at once, on any processor.
+_VECTOR = 64
+
+
 def _power_of_two(x: Tensor) -> Tensor:
-    """By way of float64: torch's float32 exp2 gives other bits in the last lanes of a row."""
-    return torch.exp2(x.double()).to(x.dtype)
+    """In full vectors only: torch's float32 exp2 gives other bits in the last lanes of a row.
+
+    Narrower floats go by way of float64, which rounds once.
+    """
+    if x.dtype != torch.float32:
+        return torch.exp2(x.double()).to(x.dtype)
+    missing = -x.numel() % _VECTOR
+    if not missing:
+        return torch.exp2(x.contiguous())
+    padded = torch.cat([x.reshape(-1), x.new_zeros(missing)])
+    return torch.exp2(padded)[: x.numel()].reshape(x.shape)
 
 
 def square_root(x: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ class Frame:
     frame, which takes a value over from its parent, cut to its own programs, when it is first used.
     """
 
-    __slots__ = ("_index", "_parent", "_values", "machine", "programs")
+    __slots__ = ("_index", "_parent", "machine", "programs", "values")
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Frame:
     ) -> None:
         self.machine = machine
         self.programs = programs
-        self._values: dict[int, Value] = {}
+        self.values: dict[int, Value] = {}
         self._parent = parent
         self._index = index
 
@@ -41,14 +41,14 @@ class Frame:
         return self.programs.shape[0]
 
     def __getitem__(self, slot: int) -> Value:
-        value = self._values.get(slot)
+        value = self.values.get(slot)
         if value is None:
             assert self._parent is not None and self._index is not None, f"slot {slot} has no value"
-            value = self._values[slot] = narrow(self._parent[slot], self._index)
+            value = self.values[slot] = narrow(self._parent[slot], self._index)
         return value
 
     def __setitem__(self, slot: int, value: Value) -> None:
-        self._values[slot] = value
+        self.values[slot] = value
 
     def tensor(self, slot: int) -> torch.Tensor:
         """The lanes of a slot that holds no pointers."""
@@ -63,7 +63,7 @@ class Frame:
     def drop(self, slots: tuple[int, ...]) -> None:
         """Frees values after their last use."""
         for slot in slots:
-            self._values.pop(slot, None)
+            self.values.pop(slot, None)
 
     def child(self, index: torch.Tensor) -> Frame:
         """A frame of the programs at the positions `index` of this one."""

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import torch
 
-from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
+from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, formula, per_program
+from mini_triton.execute.mask import Mask, below_zero, decided, is_zero
 from mini_triton.execute.registry import lazy
 from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Value
@@ -102,29 +103,45 @@ def _on_numbers(op: Op, a: Value, b: Value) -> Value | None:
     return None
 
 
-_DECIDED: dict[str, Callable[[int, int], bool | None]] = {
-    # (lowest, highest) of a − b → the answer for every lane, None if lanes differ.
-    "slt": lambda low, high: True if high < 0 else False if low >= 0 else None,
-    "sle": lambda low, high: True if high <= 0 else False if low > 0 else None,
-    "sgt": lambda low, high: True if low > 0 else False if high <= 0 else None,
-    "sge": lambda low, high: True if low >= 0 else False if high < 0 else None,
-    "eq": lambda low, high: False if high < 0 or low > 0 else True if low == high == 0 else None,
-    "ne": lambda low, high: True if high < 0 or low > 0 else False if low == high == 0 else None,
+@lazy("arith.cmpi")
+def _compare(op: Op, a: Value, b: Value) -> Mask | None:
+    both = _formulas(a, b)
+    return _masks.get(op.keywords[0], _no_mask)(*both) if both is not None else None
+
+
+_masks: dict[str, Callable[[Affine, Affine], Mask | None]] = {
+    "slt": lambda a, b: below_zero(a.plus(b, -1)),
+    "sgt": lambda a, b: below_zero(b.plus(a, -1)),
+    "sle": lambda a, b: below_zero(_less_one(a.plus(b, -1))),
+    "sge": lambda a, b: below_zero(_less_one(b.plus(a, -1))),
+    "eq": lambda a, b: is_zero(a.plus(b, -1)),
+    "ne": lambda a, b: is_zero(a.plus(b, -1), negated=True),
 }
 
 
-@lazy("arith.cmpi")
-def _compare(op: Op, a: Value, b: Value) -> Value | None:
-    """A comparison that the ranges decide, for all lanes at once."""
-    both = _formulas(a, b)
-    decide = _DECIDED.get(op.keywords[0])
-    if both is None or decide is None:
-        return None
-    difference = both[0].plus(both[1], -1)
-    answer = decide(difference.lowest, difference.highest)
-    if answer is None:
-        return None
-    return torch.full((1,) * (1 + len(difference.steps)), answer)
+def _no_mask(a: Affine, b: Affine) -> None:
+    return None
+
+
+def _less_one(difference: Affine) -> Affine:
+    return difference.plus(constant(-1, difference.dtype, len(difference.steps)))
+
+
+@lazy("arith.andi")
+def _and(op: Op, a: Value, b: Value) -> Value | None:
+    if isinstance(a, Mask) and isinstance(b, Mask):
+        return a.both(b)
+    for mask, other in ((a, b), (b, a)):
+        if isinstance(mask, Mask) and mask.decided is not None:
+            return other if mask.decided else mask
+    return None
+
+
+@lazy("arith.select")
+def _select(op: Op, condition: Value, a: Value, b: Value) -> Value | None:
+    """One of the two, where the condition is the same in every lane."""
+    answer = condition.decided if isinstance(condition, Mask) else None
+    return None if answer is None else a if answer else b
 
 
 @lazy("arith.extsi", "arith.index_cast", "arith.trunci")
@@ -140,6 +157,8 @@ def _constant(op: Op) -> Value | None:
     kind, value = op.types[0], op.attrs["value"]
     if isinstance(value, list) or kind.is_pointer or kind.is_float:
         return None
+    if kind.dtype == torch.bool:
+        return decided(bool(int(value) & 1), len(kind.shape))
     if kind.dtype not in INDEX_DTYPES:
         return None
     return constant(int(value), kind.dtype, len(kind.shape)).fits()
@@ -148,13 +167,13 @@ def _constant(op: Op) -> Value | None:
 @lazy("tt.make_range")
 def _range(op: Op) -> Value | None:
     start, end = op.attrs["start"], op.attrs["end"]
-    return Affine(torch.int32, start, start, start, (int(end - start > 1),), (end - start,))
+    return formula(torch.int32, start, (), (int(end - start > 1),), (end - start,))
 
 
 @lazy("tt.splat")
 def _splat(op: Op, a: Value) -> Value | None:
-    formula = _formula(a)
-    return formula and formula.splat(len(op.types[0].shape))
+    of = a if isinstance(a, Mask) else _formula(a)
+    return of and of.splat(len(op.types[0].shape))
 
 
 @lazy("tt.unsplat")
@@ -164,14 +183,16 @@ def _unsplat(op: Op, a: Value) -> Value | None:
 
 @lazy("tt.broadcast", "ttg.convert_layout")
 def _broadcast(op: Op, a: Value) -> Value | None:
-    return a if isinstance(a, Affine) else None
+    return a if isinstance(a, (Affine, Mask)) else None
 
 
 @lazy("tt.expand_dims")
 def _expand_dims(op: Op, a: Value) -> Value | None:
-    return a.expand_dims(op.attrs["axis"]) if isinstance(a, Affine) else None
+    return a.expand_dims(op.attrs["axis"]) if isinstance(a, (Affine, Mask)) else None
 
 
 @lazy("tt.trans")
 def _transpose(op: Op, a: Value) -> Value | None:
-    return a.transpose(tuple(op.attrs["order"])) if isinstance(a, Affine | Shared) else None
+    if not isinstance(a, (Affine, Mask, Shared)):
+        return None
+    return a.transpose(tuple(op.attrs["order"]))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.execute.affine import INDEX_DTYPES, Affine
+from mini_triton.execute.mask import Mask
 from mini_triton.execute.values import Pointer, Value, dense
 from mini_triton.ir.program import Block, Op
 
@@ -71,8 +72,8 @@ def _apart(first: Value, last: Value) -> int | None:
         return None
     if (first.dtype, first.steps, first.sizes) != (last.dtype, last.steps, last.sizes):
         return None
-    if isinstance(first.base, int) and isinstance(last.base, int):
-        return last.base - first.base
+    if first.terms == last.terms:
+        return last.start - first.start
     apart = torch.as_tensor(last.base - first.base)
     step = int(apart[0])
     return step if bool((apart == step).all()) else None
@@ -90,10 +91,9 @@ def _evenly(first: Value, last: Value, trips: int) -> Even | None:
     return even
 
 
-def _answer(value: Value) -> torch.Tensor:
-    """What a comparison of formulas gave."""
-    assert isinstance(value, torch.Tensor)
-    return value
+def _answer(value: Value) -> bool | None:
+    """What a comparison of formulas gave, if the same in all lanes."""
+    return value.decided if isinstance(value, Mask) else None
 
 
 class _Look:
@@ -170,7 +170,7 @@ class _Look:
             even = _evenly(first, last, trips)
             if even is not None:
                 self.even[slot] = even
-        elif torch.equal(_answer(first), _answer(last)):
+        elif _answer(first) is not None and _answer(first) == _answer(last):
             self.fixed[slot] = first
 
     def _values(self, op: Op, trip: int) -> list[Value]:
@@ -240,12 +240,8 @@ def induction(
     frame: Frame, block: Block, carried: list[Value], lower: Affine, step: Affine, trips: range
 ) -> Induction | None:
     """The loop over the given trip numbers, if looking at it may pay and its counter is even."""
-    if (
-        len(trips) < FEWEST_TRIPS
-        or not isinstance(step.base, int)
-        or step.dtype not in INDEX_DTYPES
-    ):
+    if len(trips) < FEWEST_TRIPS or step.terms or step.dtype not in INDEX_DTYPES:
         return None
     first = lower.plus(step.times(trips.start))
-    counter = _evenly(first, first.moved(step.base * (len(trips) - 1)), len(trips))
+    counter = _evenly(first, first.moved(step.start * (len(trips) - 1)), len(trips))
     return None if counter is None else Induction(frame, block, carried, counter, len(trips))

@@ -105,26 +105,30 @@ class Machine:
         """Runs a block's operations; returns its terminator and the terminator's operands."""
         op = block.ops[0]
         self._spend(len(block.ops), op)
+        values = frame.values
         try:
             for op in block.ops:
-                if op.name in TERMINATORS:
+                if op.framed is None and op.name in TERMINATORS:
                     return op, frame.operands(op)
                 for tell in self._operations:
                     tell(frame, op)
                 if op.framed is not None:
                     result = op.framed(frame, op)
                 else:
-                    values = frame.operands(op)
-                    result = op.lazy(op, *values) if op.lazy is not None else None
+                    operands = [
+                        frame[slot] if (value := values.get(slot)) is None else value
+                        for slot in op.operands
+                    ]
+                    result = op.lazy(op, *operands) if op.lazy is not None else None
                     if result is None:
-                        result = op.pure(op, *map(dense, values))
+                        result = op.pure(op, *map(dense, operands))
                 if len(op.results) == 1 and not isinstance(result, tuple):
-                    frame[op.results[0]] = result
+                    values[op.results[0]] = result
                 elif op.results and result is not None:
                     for slot, value in zip(op.results, result, strict=True):
-                        frame[slot] = value
-                if op.dead:
-                    frame.drop(op.dead)
+                        values[slot] = value
+                for slot in op.dead:
+                    values.pop(slot, None)
         except KernelError:
             raise
         except Exception as error:
@@ -159,7 +163,8 @@ class Machine:
         ids = programs if below == 1 else torch.div(programs, below, rounding_mode="floor")
         if math.prod(self.grid[axis + 1 :]) > 1:
             ids = ids % self.grid[axis]
-        low, high = torch.stack(torch.aminmax(ids)).tolist()
+        numbers = ids.numpy()
+        low, high = int(numbers.min()), int(numbers.max())
         if low == high:
             return constant(low, torch.int32)
         return Affine(torch.int32, ids, low, high)

@@ -7,23 +7,18 @@ run, whether or not lanes coincide: what the kernel asks the memory system for.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
 
 from mini_triton.errors import OutOfBounds
-from mini_triton.execute.access import Windows, leading_lanes, windows
+from mini_triton.execute.access import Windows, windows
+from mini_triton.execute.mask import Box, Mask
 from mini_triton.execute.observe import Access, Kind
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
-from mini_triton.execute.values import (
-    Buffer,
-    Pointer,
-    broadcast_shape,
-    count_lanes,
-    dense,
-    pointer_at,
-)
+from mini_triton.execute.values import Buffer, Pointer, Value, count_lanes, dense, pointer_at
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -35,20 +30,26 @@ Tensor = torch.Tensor
 _CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
+#: A mask in more boxes than this is cheaper to apply lane by lane.
+_MOST_BOXES = 8
+
+
 @framed("tt.load")
 def _load(frame: Frame, op: Op) -> Tensor | Shared:
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
-    mask = frame.tensor(op.operands[1]) if len(op.operands) > 1 else None
-    other = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
     shape = op.types[0].shape
-    mask, active = active_lanes(frame, mask, shape)
-    if other is None:
-        other = zero(op) if mask is None else frame.machine.undefined(op)
+    mask, active = active_lanes(frame, _operand(frame, op, 1), shape)
+    if mask is None:
+        other = None
+    elif len(op.operands) > 2:
+        other = frame.tensor(op.operands[2])
+    else:
+        other = frame.machine.undefined(op)
     if active == 0:
-        return other
+        return zero(op) if other is None else other
     if pointer.buffer is None:
-        return _load_by_address(frame, op, pointer, mask, other)
+        return _load_by_address(frame, op, pointer, mask, zero(op) if other is None else other)
     frame.machine.count(op, pointer.buffer, "loaded", active, pointer.dtype.itemsize)
     return _read(frame, op, pointer, mask, other)
 
@@ -58,13 +59,12 @@ def _store(frame: Frame, op: Op) -> None:
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
     value = frame.tensor(op.operands[1])
-    mask = frame.tensor(op.operands[2]) if len(op.operands) > 2 else None
     shape = op.operand_types[0].shape
-    mask, active = active_lanes(frame, mask, shape)
+    mask, active = active_lanes(frame, _operand(frame, op, 2), shape)
     if active == 0:
         return
     if pointer.buffer is None:
-        for buffer, part, part_mask in by_buffer(frame, op, pointer, mask):
+        for buffer, part, part_mask in by_buffer(frame, op, pointer, lanes_on(mask)):
             count = int(expand_all(frame, part_mask, shape).sum())
             frame.machine.count(op, buffer, "stored", count, part.dtype.itemsize)
             _write(frame, op, part, part_mask, value, shape)
@@ -75,21 +75,43 @@ def _store(frame: Frame, op: Op) -> None:
 
 def zero(op: Op) -> Tensor:
     """What lanes hold that an operation leaves undefined, unless somebody asks what they do."""
-    return torch.zeros((1,) * (1 + len(op.types[0].shape)), dtype=op.types[0].dtype)
+    return _zero(op.types[0].dtype, len(op.types[0].shape))
+
+
+@cache
+def _zero(dtype: torch.dtype, rank: int) -> Tensor:
+    return torch.zeros((1,) * (1 + rank), dtype=dtype)
+
+
+def _operand(frame: Frame, op: Op, number: int) -> Value | None:
+    return frame[op.operands[number]] if len(op.operands) > number else None
 
 
 def active_lanes(
-    frame: Frame, mask: Tensor | None, shape: tuple[int, ...]
-) -> tuple[Tensor | None, int]:
+    frame: Frame, mask: Value | None, shape: tuple[int, ...]
+) -> tuple[Mask | Tensor | None, int]:
     """(mask, or None where it is true everywhere; how many lanes it lets through)."""
     total = count_lanes(shape, frame.count)
     if mask is None:
         return None, total
-    mask = mask.reshape(mask.shape + (1,) * (1 + len(shape) - mask.ndim))
-    true = int(mask.sum())
-    if true == mask.numel():
+    if isinstance(mask, Mask):
+        if mask.decided is not None:
+            return (None, total) if mask.decided else (mask, 0)
+        if len(mask.sizes) < len(shape):
+            mask = mask.splat(len(shape))
+        return mask, mask.count(shape, frame.count)
+    lanes = dense(mask)
+    assert isinstance(lanes, torch.Tensor)
+    lanes = lanes.reshape(lanes.shape + (1,) * (1 + len(shape) - lanes.ndim))
+    true = int(torch.count_nonzero(lanes))
+    if true == lanes.numel():
         return None, total
-    return mask, true * (total // mask.numel())
+    return lanes, true * (total // lanes.numel())
+
+
+def lanes_on(mask: Mask | Tensor | None) -> Tensor | None:
+    """A mask lane by lane."""
+    return mask.dense if isinstance(mask, Mask) else mask
 
 
 def expand_all(frame: Frame, value: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -120,78 +142,110 @@ def observe(
 
 
 def _read(
-    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor
+    frame: Frame, op: Op, pointer: Pointer, mask: Mask | Tensor | None, other: Tensor | None
 ) -> Tensor | Shared:
+    """A tile; `other` is there wherever a mask is."""
     buffer = pointer.buffer
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
     if frame.machine.observers:
-        observe(frame, op, "load", pointer, mask, op.types[0].shape)
-    found = windows(pointer, shared=True)
+        observe(frame, op, "load", pointer, lanes_on(mask), op.types[0].shape)
+    if op.shares:
+        found = windows(pointer, shared=True)
+        if found is not None and found.sharing is not None:
+            tiles = _read_windows(frame, op, found, buffer, flat, mask, other)
+            if tiles is not None:
+                return Shared(tiles, found.sharing)
+    found = windows(pointer)
     if found is not None:
-        tiles = _read_windows(found, buffer, flat, mask, other)
-        if tiles is not None and found.sharing is not None and len(tiles) < frame.count:
-            common = Shared(tiles, found.sharing)
-            return common if op.shares else common.dense
+        tiles = _read_windows(frame, op, found, buffer, flat, mask, other)
         if tiles is not None:
             return tiles
-    offsets = pointer.lanes
-    check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "loads")
-    if mask is not None:
-        offsets = torch.where(mask, offsets, torch.zeros_like(offsets))
+    offsets, on = pointer.lanes, lanes_on(mask)
+    check_bounds(frame, op, buffer, offsets, on, flat.numel(), "loads")
+    if on is not None:
+        offsets = torch.where(on, offsets, torch.zeros_like(offsets))
     carrier = _CARRIER[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
     loaded = flat.view(carrier)[offsets].view(flat.dtype)
-    return loaded if mask is None else torch.where(mask, loaded, other)
+    return loaded if on is None or other is None else torch.where(on, loaded, other)
 
 
 def _read_windows(
-    found: Windows, buffer: Buffer, flat: Tensor, mask: Tensor | None, other: Tensor
+    frame: Frame,
+    op: Op,
+    found: Windows,
+    buffer: Buffer,
+    flat: Tensor,
+    mask: Mask | Tensor | None,
+    other: Tensor | None,
 ) -> Tensor | None:
     """Loads through strided views, where all that they reach is inside; else None.
 
-    The tiles are those of the windows, or of the programs if mask or `other` differ by program.
+    The tiles are one a window.
     """
-    numel = flat.numel()
-    if mask is None:
-        return _gathered(found, flat, buffer.stored_to) if found.within(numel) else None
-    count = leading_lanes(mask) if mask.ndim > 1 else None
-    leading = count is not None and found.first(count).within(numel)
-    if not leading and not found.within(numel):
+    if isinstance(mask, Mask):
+        assert other is not None
+        read = _read_boxes(frame, found, flat, mask, other, op.types[0].shape)
+        if read is not None:
+            return read
+    if not found.within(flat.numel()):
         return None
-    if leading:
-        assert count is not None
-        found = found.first(count)
-    view = _gathered(found, flat, copy=False)
-    if found.sharing is not None and max(len(mask), len(other)) > 1:
-        view = view.index_select(0, found.sharing.index)
-    if leading:
-        assert count is not None
-        return _read_leading(view, count, mask, other)
-    return torch.where(mask, view, other)
+    if mask is None:
+        loaded = found.read(flat)
+        return loaded.clone() if buffer.stored_to and found.one_view else loaded
+    on = lanes_on(mask)
+    assert on is not None and other is not None
+    if found.sharing is not None and max(len(on), len(other)) > 1:
+        return None
+    return torch.where(on, found.read(flat), other)
 
 
-def _gathered(found: Windows, flat: Tensor, copy: bool) -> Tensor:
-    """The windows' elements: a view of the buffer where that is safe and possible."""
-    views = found.of(flat)
-    if len(views) > 1:
-        return torch.cat(views)
-    return views[0].clone() if copy else views[0]
-
-
-def _read_leading(view: Tensor, count: int, mask: Tensor, other: Tensor) -> Tensor:
-    """A load whose mask lets the first `count` lanes of the last axis through."""
-    size = broadcast_shape(view.shape[:-1], other.shape[:-1])
-    result = view.new_empty((*size, mask.shape[-1]))
-    result[..., :count] = view
-    result[..., count:] = other if other.shape[-1] == 1 else other[..., count:]
+def _read_boxes(
+    frame: Frame, found: Windows, flat: Tensor, mask: Mask, other: Tensor, shape: tuple[int, ...]
+) -> Tensor | None:
+    """A load box by box; None where that is not the way."""
+    boxes = mask.boxes(frame.count, _MOST_BOXES)
+    if boxes is None:
+        return None
+    cuts = [found.cut(box) for box in boxes]
+    if not all(cut.within(flat.numel()) for cut in cuts):
+        return None
+    alike = len(other) == 1 and len(boxes) == 1 and boxes[0].end - boxes[0].start == frame.count
+    if found.sharing is not None and not alike:
+        return None
+    used = zip(shape, found.size, mask.sizes, other.shape[1:], strict=True)
+    tile = tuple([n if max(sizes) > 1 else 1 for n, *sizes in used])
+    result = flat.new_empty((found.programs if alike else frame.count, *tile))
+    if not alike or not _fill_around(result, boxes[0], other):
+        result.copy_(other)
+    for box, cut in zip(boxes, cuts, strict=True):
+        part = result if alike else result[box.start : box.end]
+        for axis, bounds in enumerate(box.ranges):
+            if bounds is not None:
+                part = part.narrow(axis + 1, bounds[0], bounds[1] - bounds[0])
+        cut.read_into(flat, part)
     return result
+
+
+def _fill_around(result: Tensor, box: Box, other: Tensor) -> bool:
+    """Fills what lies before and behind a box along its only bounded axis, if it has just one."""
+    bounded = [axis for axis, bounds in enumerate(box.ranges) if bounds is not None]
+    if len(bounded) != 1:
+        return False
+    axis = bounded[0] + 1
+    first, last = box.ranges[bounded[0]] or (0, 0)
+    for start, end in ((0, first), (last, result.shape[axis])):
+        if start < end:
+            some = other if other.shape[axis] == 1 else other.narrow(axis, start, end - start)
+            result.narrow(axis, start, end - start).copy_(some)
+    return True
 
 
 def _write(
     frame: Frame,
     op: Op,
     pointer: Pointer,
-    mask: Tensor | None,
+    mask: Mask | Tensor | None,
     value: Tensor,
     shape: tuple[int, ...],
 ) -> None:
@@ -199,15 +253,20 @@ def _write(
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
     if frame.machine.observers:
-        observe(frame, op, "store", pointer, mask, shape, value)
+        observe(frame, op, "store", pointer, lanes_on(mask), shape, value)
     found = windows(pointer)
-    if found is not None and _write_windows(frame, found, flat, mask, value, shape):
+    if (
+        found is not None
+        and not isinstance(mask, torch.Tensor)
+        and _write_windows(frame, found, flat, mask, value, shape)
+    ):
         return
+    on = lanes_on(mask)
     offsets = expand_all(frame, pointer.lanes, shape)
-    check_bounds(frame, op, buffer, offsets, mask, flat.numel(), "stores")
+    check_bounds(frame, op, buffer, offsets, on, flat.numel(), "stores")
     values = expand_all(frame, value, shape)
-    if mask is not None:
-        keep = expand_all(frame, mask, shape)
+    if on is not None:
+        keep = expand_all(frame, on, shape)
         offsets, values = offsets[keep], values[keep]
     carrier = _CARRIER[flat.element_size()]
     # numpy assigns in order: of programs that store to one element, the last one wins, always.
@@ -220,7 +279,7 @@ def _write_windows(
     frame: Frame,
     found: Windows,
     flat: Tensor,
-    mask: Tensor | None,
+    mask: Mask | None,
     value: Tensor,
     shape: tuple[int, ...],
 ) -> bool:
@@ -230,22 +289,19 @@ def _write_windows(
     """
     if not found.distinct_lanes(shape):
         return False
-    if mask is not None:
-        count = leading_lanes(mask) if shape else None
-        if count is None:
-            return False
-        found = found.first(count)
-        value = value if value.shape[-1] == 1 else value[..., :count]
-    if not found.within(flat.numel()):
+    everything = [Box(0, frame.count, (None,) * len(shape))]
+    boxes = everything if mask is None else mask.boxes(frame.count, _MOST_BOXES)
+    if boxes is None:
         return False
-    views = found.of(flat)
-    if found.step is None:
-        for program, view in enumerate(views):
-            view[0].copy_(value[program if value.shape[0] > 1 else 0])
-        return True
-    if found.programs > 1 and not found.distinct_programs:
+    cuts = [found.cut(box) for box in boxes]
+    if not all(cut.within(flat.numel()) and cut.quick for cut in cuts):
         return False
-    views[0].copy_(value[-1:] if found.programs == 1 else value)
+    for box, cut in zip(boxes, cuts, strict=True):
+        part = value[box.start : box.end] if value.shape[0] > 1 else value
+        for axis, bounds in enumerate(box.ranges):
+            if bounds is not None and value.shape[axis + 1] > 1:
+                part = part.narrow(axis + 1, bounds[0], bounds[1] - bounds[0])
+        cut.write(flat, part)
     return True
 
 
@@ -325,11 +381,11 @@ def by_buffer(
 
 
 def _load_by_address(
-    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None, other: Tensor
+    frame: Frame, op: Op, pointer: Pointer, mask: Mask | Tensor | None, other: Tensor
 ) -> Tensor:
     result = other
     shape = op.types[0].shape
-    for buffer, part, part_mask in by_buffer(frame, op, pointer, mask):
+    for buffer, part, part_mask in by_buffer(frame, op, pointer, lanes_on(mask)):
         count = int(expand_all(frame, part_mask, shape).sum())
         frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
         found = dense(_read(frame, op, part, part_mask, other))

@@ -30,8 +30,10 @@ from mini_triton.execute import (
     scan,
     shape,
 )
+from mini_triton.execute.frame import Frame
 from mini_triton.execute.refusals import refused
-from mini_triton.execute.registry import FRAMED, LAZY, PURE
+from mini_triton.execute.registry import FRAMED, LAZY, PURE, Handler
+from mini_triton.execute.values import Value
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Function, Op, Program, Region
 from mini_triton.ir.verify import verify
@@ -59,6 +61,7 @@ HANDLER_MODULES = (
 )
 
 TERMINATORS = control.RETURNS | {"cf.br", "cf.cond_br", "scf.condition", "scf.yield"}
+_CONSTANT = {"arith.constant", "ub.poison"}
 _ATOMIC = {"tt.atomic_rmw", "tt.atomic_cas"}
 
 
@@ -95,6 +98,21 @@ def _bind(op: Op, kernel: str) -> None:
     reason = refused(op)
     if reason is not None:
         raise UnsupportedOp(f"{op.where}: kernel {kernel} uses {reason}. Nothing was run.")
+    if op.name in _CONSTANT:
+        op.framed = _computed_once(op.lazy, op.pure)
+
+
+def _computed_once(lazy: Handler | None, pure: Handler) -> Handler:
+    """A handler of an operation without operands that keeps its value for all launches."""
+    kept: list[Value] = []
+
+    def handler(frame: Frame, op: Op) -> Value:
+        if not kept:
+            value = lazy(op) if lazy is not None else None
+            kept.append(pure(op) if value is None else value)
+        return kept[0]
+
+    return handler
 
 
 def _mark_last_uses(function: Function) -> None:

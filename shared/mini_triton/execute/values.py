@@ -14,6 +14,7 @@ import torch
 
 from mini_triton.errors import KernelError
 from mini_triton.execute.affine import Affine, constant, found_in
+from mini_triton.execute.mask import Mask
 from mini_triton.execute.shared_tiles import Shared
 
 Tensor = torch.Tensor
@@ -76,9 +77,9 @@ def _reinterpreted(flat: Tensor, dtype: torch.dtype) -> Tensor:
     return flat[:usable].view(dtype)
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Pointer:
-    """A tile of pointers: a buffer and element offsets, `offset + rest`.
+    """A tile of pointers: a buffer and element offsets, `offset + rest`; nobody changes one.
 
     offset: the part of the offsets that is a formula. rest: the part that is not, int64 lanes, or
     None. `buffer` is None for a pointer of unknown origin; then they are absolute byte addresses.
@@ -99,10 +100,13 @@ class Pointer:
         formula = step if isinstance(step, Affine) else found_in(step)
         size = self.dtype.itemsize if self.buffer is None else 1
         if formula is not None:
-            offset = self.offset.plus(formula.with_dtype(torch.int64).times(size))
-            return Pointer(self.buffer, offset, self.rest, self.dtype)
-        assert isinstance(step, torch.Tensor)
-        lanes = step.to(torch.int64) * size
+            offset = self.offset.plus(formula.times(size)).fits()
+            if offset is not None:
+                return Pointer(self.buffer, offset, self.rest, self.dtype)
+        lanes = step.dense if isinstance(step, Affine) else step
+        lanes = lanes.to(torch.int64) * size
+        if formula is not None:  # beyond 64 bits, where only lanes can be
+            return self.of_lanes(self.lanes + lanes)
         rest = lanes if self.rest is None else self.rest + lanes
         return Pointer(self.buffer, self.offset, rest, self.dtype)
 
@@ -114,17 +118,23 @@ class Pointer:
         if old % new:
             wide = self.absolute()
             return Pointer(None, wide.offset, wide.rest, dtype)
-        rest = None if self.rest is None else self.rest * (old // new)
-        return Pointer(self.buffer, self.offset.times(old // new), rest, dtype)
+        return self._scaled(self.buffer, old // new, 0, dtype)
 
     def absolute(self) -> Pointer:
         """The same pointers as byte addresses."""
         if self.buffer is None:
             return self
-        size = self.dtype.itemsize
-        start = constant(self.buffer.origin, torch.int64, len(self.offset.steps))
-        rest = None if self.rest is None else self.rest * size
-        return Pointer(None, self.offset.times(size).plus(start), rest, self.dtype)
+        return self._scaled(None, self.dtype.itemsize, self.buffer.origin, self.dtype)
+
+    def _scaled(
+        self, buffer: Buffer | None, factor: int, start: int, dtype: torch.dtype
+    ) -> Pointer:
+        origin = constant(start, torch.int64, len(self.offset.steps))
+        offset = self.offset.times(factor).plus(origin).fits()
+        if offset is None:  # beyond 64 bits, where only lanes can be
+            return pointer_at(buffer, self.lanes * factor + start, dtype)
+        rest = None if self.rest is None else self.rest * factor
+        return Pointer(buffer, offset, rest, dtype)
 
     def splat(self, rank: int) -> Pointer:
         """A scalar pointer in all lanes of a tile."""
@@ -154,12 +164,12 @@ def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Poin
 
 #: What pure handlers take: integers as lanes, never as formulas; no tiles held in common.
 Lanes = torch.Tensor | Pointer
-Value = Lanes | Affine | Shared
+Value = Lanes | Affine | Mask | Shared
 
 
 def dense(value: Value) -> Lanes:
     """A formula, or tiles held in common, as lanes; anything else as it is."""
-    return value.dense if isinstance(value, Affine | Shared) else value
+    return value.dense if isinstance(value, (Affine, Mask, Shared)) else value
 
 
 def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
@@ -169,7 +179,7 @@ def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def narrow(value: Value, index: Tensor) -> Value:
     """The value of the programs `index` (int64 positions) only."""
-    if isinstance(value, Affine | Shared):
+    if isinstance(value, (Affine, Mask, Shared)):
         return value.narrow(index)
     if isinstance(value, Pointer):
         rest = None if value.rest is None else _narrow_lanes(value.rest, index)

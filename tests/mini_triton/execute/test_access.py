@@ -5,7 +5,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from mini_triton.execute.access import leading_lanes, windows
+from mini_triton.execute.access import windows
 from mini_triton.execute.affine import Affine
 from mini_triton.execute.values import Buffer, Pointer
 
@@ -28,19 +28,11 @@ def test_windows_read_what_the_offsets_say(base, steps, sizes):
     offset = Affine(torch.int64, base if len(base) > 1 else int(base), low, high, steps, sizes)
     found = windows(Pointer(Buffer("x", flat, (1000,), (1,)), offset, None, flat.dtype))
     assert found is not None
-    assert_same(torch.cat(found.of(flat)), flat[offset.dense])
+    assert_same(found.read(flat).expand(offset.dense.shape), flat[offset.dense])
+    assert_same(torch.cat(found.each(flat)).expand(offset.dense.shape), flat[offset.dense])
     assert (found.lowest, found.highest) == (int(offset.dense.min()), int(offset.dense.max()))
     assert found.within(found.highest + 1)
     assert not found.within(found.highest)
-
-
-def test_leading_lanes():
-    lanes = torch.arange(8)
-    assert leading_lanes((lanes < 5)[None]) == 5
-    assert leading_lanes((lanes < 0)[None]) == 0
-    assert leading_lanes((lanes < 8)[None, None]) == 8
-    assert leading_lanes((lanes > 2)[None]) is None
-    assert leading_lanes(lanes < torch.tensor([[3], [3]])) is None
 
 
 @triton.jit

@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mini_triton.execute.affine import Affine, constant, found_in, per_program
+from mini_triton.execute.mask import Mask
 from mini_triton.execute.prepare import HANDLER_MODULES
 from mini_triton.execute.registry import LAZY, PURE
 from mini_triton.ir.program import Op
@@ -36,7 +37,7 @@ def formulas(draw, dtype=torch.int32, rank=2):
 
 
 def lanes_of(value):
-    return value.dense if isinstance(value, Affine) else value
+    return value.dense if isinstance(value, (Affine, Mask)) else value
 
 
 def same(result, expected):

@@ -58,8 +58,9 @@ def test_windows_are_listed_once_where_programs_share_them():
     offset = Affine(torch.int64, base, 100, 200, (10, 1), (4, 8))
     pointer = Pointer(Buffer("x", flat, (1000,), (1,)), offset, None, flat.dtype)
     found = windows(pointer, shared=True)
-    assert (found.programs, found.step, found.sharing.index.tolist()) == (2, 100, [1, 0] * 3)
-    tiles = torch.cat(found.of(flat))
+    assert (found.programs, found.digits) == (2, ((2, 100),))
+    assert found.sharing.index.tolist() == [1, 0] * 3
+    tiles = found.read(flat)
     assert_same(Shared(tiles, found.sharing).dense, flat[offset.dense])
     assert windows(pointer).sharing is None
     mostly_own = Affine(torch.int64, torch.tensor([0, 70, 0, 30, 9]), 0, 70, (1,), (8,))

@@ -1,0 +1,82 @@
+"""How numbers go up over the programs of a chunk, alone and in sums."""
+
+import numpy as np
+import pytest
+import torch
+from mini_triton.execute.coordinate import Coordinate, added, spread_of
+
+
+def coordinate(values):
+    lanes = torch.as_tensor(values)
+    return Coordinate(lanes, int(lanes.min()), int(lanes.max()))
+
+
+def counted(spread):
+    """The numbers that a spread's digits say."""
+    numbers = [spread.first]
+    for count, step in spread.digits:
+        numbers = [n + step * digit for n in numbers for digit in range(count)]
+    return numbers
+
+
+PIDS = torch.arange(24)
+
+
+@pytest.mark.parametrize(
+    ("values", "digits"),
+    [
+        (PIDS + 5, ((24, 1),)),
+        (PIDS * 3, ((24, 3),)),
+        (PIDS // 6, ((4, 1), (6, 0))),
+        (PIDS % 6, ((4, 0), (6, 1))),
+        (PIDS // 2 % 4 * 10, ((3, 0), (4, 10), (2, 0))),
+        (-PIDS, None),
+        (PIDS**2, None),
+        (torch.tensor([0, 1, 2, 3, 7, 8]), None),
+    ],
+)
+def test_digits_of_one(values, digits):
+    spread = spread_of(((coordinate(values), 1),))
+    assert spread.digits == digits
+    assert spread.numbers == values.tolist()
+    if digits is not None:
+        assert counted(spread) == values.tolist()
+
+
+def test_digits_of_sums():
+    row, column, pid = coordinate(PIDS // 6), coordinate(PIDS % 6), coordinate(PIDS)
+    for terms, digits in (
+        (((row, 100), (column, 8)), ((4, 100), (6, 8))),
+        (((row, 6), (column, 1)), ((24, 1),)),  # what was taken apart, put together
+        (((column, 8), (pid, 2)), ((4, 12), (6, 10))),
+        (((row, 1), (coordinate(PIDS // 4), 1)), None),
+    ):
+        spread = spread_of(terms)
+        assert spread.digits == digits
+        assert spread.numbers == sum(c.values * f for c, f in terms).tolist()
+        assert digits is None or counted(spread) == spread.numbers
+        assert spread_of(terms) is spread
+
+
+def test_distinct_numbers():
+    spread = spread_of(((coordinate(PIDS // 6), 10),))
+    assert spread.distinct.numbers == [0, 10, 20, 30]
+    assert spread.distinct.digits == ((4, 10),)
+    assert np.array_equal(spread.distinct.sharing.index.numpy(), PIDS.numpy() // 6)
+    assert spread_of(((coordinate(PIDS), 1),)).distinct is None
+
+
+def test_sums_of_terms():
+    a, b = coordinate(PIDS), coordinate(PIDS % 5)
+    assert added(((a, 2),), ((b, 3),), -1) == ((a, 2), (b, -3))
+    assert added(((a, 2), (b, 1)), ((a, 2),), -1) == ((b, 1),)
+    assert added((), ((a, 2),), 1) == ((a, 2),)
+
+
+def test_narrowing_meets_again():
+    """The same programs give the same coordinate, so that formulas still cancel."""
+    a, index = coordinate(PIDS), torch.tensor([3, 1])
+    assert a.narrow(index) is a.narrow(index)
+    assert a.narrow(index).values.tolist() == [3, 1]
+    alone = a.narrow(torch.tensor([7]))
+    assert (alone.low, alone.high) == (7, 7)
