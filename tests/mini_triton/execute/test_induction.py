@@ -1,0 +1,221 @@
+"""Loops whose indices advance evenly: the results are those of running every operation."""
+
+import mini_triton
+import pytest
+import torch
+import triton
+import triton.language as tl
+from mini_triton.execute import induction
+from mini_triton.execute.affine import Affine
+from mini_triton.execute.values import Buffer, Pointer
+
+from tests.mini_triton.comparing import assert_same, integers, normal
+
+TRIPS = 6
+
+
+def index(base, steps=(), sizes=(), dtype=torch.int32):
+    low, high = (base, base) if isinstance(base, int) else (int(base.min()), int(base.max()))
+    return Affine(dtype, base, low, high, steps, sizes)
+
+
+def test_what_moves_by_one_number_is_even():
+    first = index(torch.tensor([3, 50]), (2,), (4,))
+    even = induction._evenly(first, first.moved(15), TRIPS)
+    assert even.step == 3
+    assert_same(even.at(4).dense, first.dense + 12)
+    assert (even.at(4).low, even.at(4).high) == (15, 62)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        index(torch.tensor([18, 66]), (2,), (4,)),  # by different numbers
+        index(torch.tensor([18, 65]), (3,), (4,)),  # other steps
+        index(torch.tensor([7, 54]), (2,), (4,)),  # by no whole number a trip
+        index(torch.tensor([18, 65]), (2,), (4,), torch.int64),
+    ],
+)
+def test_what_is_not_even(last):
+    assert induction._evenly(index(torch.tensor([3, 50]), (2,), (4,)), last, TRIPS) is None
+
+
+def test_an_index_that_would_leave_its_dtype_is_not_even():
+    first = index(2**31 - 30)
+    assert induction._evenly(first, first.moved(25), TRIPS).step == 5
+    assert induction._evenly(first, first.moved(30), TRIPS) is None
+
+
+def test_pointers_are_even_in_one_buffer():
+    flat = torch.arange(100)
+    x, y = (Buffer(name, flat, (100,), (1,)) for name in "xy")
+    offset = index(7, (1,), (4,), torch.int64)
+    first = Pointer(x, offset, None, torch.float32)
+    even = induction._evenly(first, Pointer(x, offset.moved(10), None, torch.float32), TRIPS)
+    assert even.step == 2
+    assert_same(even.at(3).lanes, first.lanes + 6)
+    other = Pointer(y, offset.moved(10), None, torch.float32)
+    assert induction._evenly(first, other, TRIPS) is None
+
+
+@triton.jit
+def copies_kernel(x_ptr, out_ptr, trips, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """A pointer that the loop carries, a mask of the counter, an offset of both."""
+    pid = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    source = x_ptr + pid * trips * STRIDE + lanes
+    for k in range(trips):
+        at = pid * trips * BLOCK + k * BLOCK + lanes
+        x = tl.load(source, mask=lanes < STRIDE + trips - k, other=-1.0)
+        tl.store(out_ptr + at, x)
+        source += STRIDE
+
+
+@triton.jit
+def triangular_kernel(x_ptr, out_ptr, trips, BLOCK: tl.constexpr):
+    """A pointer that moves further each trip."""
+    lanes = tl.arange(0, BLOCK)
+    source = x_ptr + lanes
+    for k in range(trips):
+        tl.store(out_ptr + k * BLOCK + lanes, tl.load(source))
+        source += k
+
+
+@triton.jit
+def swapping_kernel(x_ptr, y_ptr, out_ptr, trips, BLOCK: tl.constexpr):
+    """Two pointers that change places, and move on."""
+    lanes = tl.arange(0, BLOCK)
+    a, b = x_ptr + lanes, y_ptr + lanes
+    for k in range(trips):
+        tl.store(out_ptr + k * BLOCK + lanes, tl.load(a))
+        c = a + 1
+        a = b
+        b = c
+
+
+@triton.jit
+def turning_kernel(out_ptr, trips, BLOCK: tl.constexpr):
+    """Comparisons that turn between the first and the last trip, bounds that are met midway."""
+    lanes = tl.arange(0, BLOCK)
+    for k in range(trips):
+        equal = (k == 3).to(tl.int32)
+        unequal = (k != 3).to(tl.int32)
+        below = (k < 3).to(tl.int32)
+        clamped = tl.minimum(k, 2) * 1000 + tl.maximum(k, 3) * 100
+        turned = k % 3 + (k // 2) * 10
+        packed = equal + unequal * 2 + below * 4 + clamped * 8 + turned * 100_000
+        tl.store(out_ptr + k * BLOCK + lanes, packed + (lanes < k).to(tl.int32))
+
+
+@triton.jit
+def wrapping_kernel(out_ptr, trips, start, factor):
+    """Integers that wrap in the fourth trip, alone and as a factor."""
+    total = start
+    for k in range(trips):
+        tl.store(out_ptr + 3 * k, total)
+        tl.store(out_ptr + 3 * k + 1, start + k * factor)
+        tl.store(out_ptr + 3 * k + 2, (k + trips) * (k - trips))
+        total += factor
+
+
+@triton.jit
+def nested_kernel(x_ptr, out_ptr, rows, trips, BLOCK: tl.constexpr):
+    """An inner loop and a branch that use what is even and fixed in the outer one."""
+    lanes = tl.arange(0, BLOCK)
+    scale = rows * 2 + 1
+    for k in range(tl.program_id(0), rows, tl.num_programs(0)):
+        total = tl.zeros((BLOCK,), tl.float32)
+        at = x_ptr + k * BLOCK
+        for j in range(trips):
+            total += tl.load(at + lanes) * (j * scale)
+        if k % 2 == 0:
+            total += k + scale
+        tl.store(out_ptr + k * BLOCK + lanes, total)
+
+
+@triton.jit
+def backwards_kernel(x_ptr, out_ptr, trips, BLOCK: tl.constexpr):
+    """Addresses that go down, and one that stays."""
+    lanes = tl.arange(0, BLOCK)
+    source = x_ptr + trips * BLOCK + lanes
+    first = x_ptr + lanes
+    for k in range(trips):
+        source -= BLOCK
+        tl.store(out_ptr + k * BLOCK + lanes, tl.load(source) + tl.load(first))
+
+
+def copies(x, ints, out):
+    copies_kernel[(3,)](x, out, TRIPS, STRIDE=5, BLOCK=8)
+
+
+def triangular(x, ints, out):
+    triangular_kernel[(1,)](x, out, TRIPS, BLOCK=8)
+
+
+def swapping(x, ints, out):
+    swapping_kernel[(1,)](x, x[100:], out, TRIPS, BLOCK=8)
+
+
+def turning(x, ints, out):
+    turning_kernel[(1,)](ints, TRIPS, BLOCK=8)
+
+
+def wrapping(x, ints, out):
+    wrapping_kernel[(1,)](ints, TRIPS, 2**31 - 31, 10)
+
+
+def nested(x, ints, out):
+    nested_kernel[(2,)](x, out, 10, TRIPS, BLOCK=8)
+
+
+def backwards(x, ints, out):
+    backwards_kernel[(1,)](x, out, TRIPS, BLOCK=8)
+
+
+LAUNCHES = [copies, triangular, swapping, turning, wrapping, nested, backwards]
+
+
+def results_of(launch):
+    x = normal(200)
+    ints = integers(64, low=0, high=1)
+    out = torch.zeros(200)
+    with mini_triton.profile(host=False) as p:
+        launch(x, ints, out)
+    return ints, out, p.loaded, p.stored
+
+
+@pytest.mark.parametrize("launch", LAUNCHES)
+def test_the_results_are_those_of_running_every_operation(launch, monkeypatch):
+    ints, out, *counts = results_of(launch)
+    monkeypatch.setattr(induction, "FEWEST_TRIPS", 10**9)
+    every_ints, every_out, *every_counts = results_of(launch)
+    assert_same(ints, every_ints)
+    assert_same(out, every_out)
+    assert counts == every_counts
+    assert bool(ints.any()) or bool(out.any())
+
+
+def test_what_python_would_give():
+    ints, *_ = results_of(wrapping)
+
+    def wrapped(n):
+        return (n + 2**31) % 2**32 - 2**31
+
+    start = 2**31 - 31
+    for k in range(TRIPS):
+        total, product, square = ints[3 * k : 3 * k + 3].tolist()
+        assert total == product == wrapped(start + 10 * k)
+        assert square == (k + TRIPS) * (k - TRIPS)
+
+
+def test_only_loads_and_stores_are_left_of_a_loop_that_copies(monkeypatch):
+    left = []
+    run = induction.Induction.run
+
+    def noted(self):
+        left.append([op.name for op in self._block.ops])
+        return run(self)
+
+    monkeypatch.setattr(induction.Induction, "run", noted)
+    results_of(backwards)
+    assert left == [["tt.load", "tt.load", "arith.addf", "tt.store", "scf.yield"]]
