@@ -172,3 +172,48 @@ def test_an_update_counts_as_a_store_and_its_old_value_as_a_load():
     assert (unused["out_ptr"].loaded, unused["out_ptr"].stored) == (0, 20)
     assert (used["counter_ptr"].loaded, used["counter_ptr"].stored) == (22, 22)
     assert used["counter_ptr"].loaded_bytes == 88
+
+
+@triton.jit
+def forms_kernel(x_ptr, old_ptr, n, SEM: tl.constexpr, SCOPE: tl.constexpr, N: tl.constexpr):
+    """A scalar and a masked tile; the old values of both."""
+    i = tl.arange(0, N)
+    tl.store(old_ptr + N, tl.atomic_add(x_ptr + N, 2, sem=SEM, scope=SCOPE))
+    old = tl.atomic_add(x_ptr + i, i.to(x_ptr.dtype.element_ty), mask=i < n, sem=SEM, scope=SCOPE)
+    tl.store(old_ptr + i, old, mask=i < n)
+
+
+@pytest.mark.parametrize("scope", ["cta", "gpu", "sys"])
+@pytest.mark.parametrize("sem", ["relaxed", "acquire", "release", "acq_rel"])
+def test_orders_and_scopes_change_nothing(sem, scope):
+    x, old = torch.arange(9, dtype=torch.int32), torch.zeros(9, dtype=torch.int32)
+    forms_kernel[(1,)](x, old, 5, SEM=sem, SCOPE=scope, N=8)
+    assert x.tolist() == [0, 2, 4, 6, 8, 5, 6, 7, 10]
+    assert old.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 8]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_old_values_of_floats(dtype):
+    x, old = torch.arange(9).to(dtype), torch.zeros(9, dtype=dtype)
+    forms_kernel[(1,)](x, old, 5, SEM="relaxed", SCOPE="gpu", N=8)
+    assert x.tolist() == [0, 2, 4, 6, 8, 5, 6, 7, 10]
+    assert old.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 8]
+
+
+@triton.jit
+def swap_kernel(x_ptr, expected_ptr, value_ptr, old_ptr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    expected, value = tl.load(expected_ptr + i), tl.load(value_ptr + i)
+    tl.store(old_ptr + i, tl.atomic_cas(x_ptr + i, expected, value))
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.int16, torch.int32, torch.int64, torch.float16, torch.float32], ids=str
+)
+def test_tiles_of_compare_and_swap(dtype):
+    x = torch.arange(8).to(dtype)
+    expected = torch.where(torch.arange(8) % 2 == 0, x, x + 1)
+    old = torch.empty_like(x)
+    swap_kernel[(1,)](x, expected, -x, old, N=8)
+    assert old.tolist() == list(range(8))
+    assert x.tolist() == [0, 1, -2, 3, -4, 5, -6, 7]

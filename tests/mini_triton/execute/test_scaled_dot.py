@@ -7,7 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, integers, normal
+from tests.mini_triton.comparing import assert_same, integers, normal, run
 
 M, N, K = 32, 16, 64
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
@@ -67,8 +67,8 @@ def expected(a, b, a_scale, b_scale):
 
 def launched(a, a_scale, b, b_scale, kinds, a_k=True, b_k=True):
     out = torch.empty(M, N)
-    scaled_kernel[(1,)](
-        a, a_scale, b, b_scale, out, *kinds, *a.shape, *b.shape, K // 32,
+    run(
+        scaled_kernel, a, a_scale, b, b_scale, out, *kinds, *a.shape, *b.shape, K // 32,
         a_scale is not None, b_scale is not None, a_k, b_k, M, N,
     )  # fmt: skip
     return out
