@@ -15,6 +15,7 @@ import triton
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
+from mini_triton.backend import versions
 from mini_triton.backend.target import SM90, kernels_see_sm90
 
 #: Part of the compile cache's key: raise it when the stages below change.
@@ -46,7 +47,8 @@ class MiniTritonBackend(BaseBackend):
         Options of AMD's backend are taken as well: programs that ask whether the GPU is NVIDIA's
         give those if it is not, as Triton's own tutorials do.
         """
-        parsed = _nvidia().parse_options(options)
+        fusion = {"enable_fp_fusion": True}  # 3.9 warns of a change to come unless one says so
+        parsed = _nvidia().parse_options(fusion | options)
         for name in options.keys() & _AMDS_OPTIONS - vars(parsed).keys():
             object.__setattr__(parsed, name, options[name])  # frozen, and not shared yet
         return parsed
@@ -86,7 +88,7 @@ def _ttir(module: Any) -> Any:
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     passes.common.add_inliner(manager)
-    passes.ttir.add_rewrite_tensor_pointer(manager)
+    versions.rewrite_block_pointers(manager)
     passes.ttir.add_rewrite_tensor_descriptor_to_pointer(manager)
     passes.common.add_canonicalizer(manager)
     passes.ttir.add_combine(manager)

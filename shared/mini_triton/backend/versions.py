@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from typing import Any
 
 import triton
 
@@ -24,3 +25,12 @@ def stand_alone_if_asked_for() -> None:
         except ImportError:  # a build of Triton without it
             continue
         getattr(module, driver).is_active = staticmethod(lambda: False)
+
+
+def rewrite_block_pointers(manager: Any) -> None:
+    """`tl.make_block_ptr` becomes pointers; from 3.9 on there is none, nor a pass for it."""
+    from triton._C.libtriton import passes
+
+    add = getattr(passes.ttir, "add_rewrite_tensor_pointer", None)
+    if add is not None:
+        add(manager)
