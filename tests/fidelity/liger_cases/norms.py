@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch.nn import functional
 
-from tests.fidelity.liger_cases.case import Case, Draw, Inputs, Tensor, ops
+from tests.fidelity.liger_cases.case import BOUNDS, Case, Draw, Inputs, Tensor, ops
 
 EPS = 1e-6
 SHAPES = ((4, 128), (3, 5, 100), (9, 341), (2, 1023), (1, 2048))
@@ -137,7 +137,9 @@ def _dyt(shape: tuple[int, ...], shift: bool) -> Case:
         y = torch.tanh(alpha * x) * w
         return y if b is None else y + b
 
-    return Case("dyt", f"{shape}{' shift' * shift}", inputs, liger, reference)
+    # The gradient of α is a sum of many terms that nearly cancel.
+    bounds = BOUNDS | {torch.float32: 1e-4}
+    return Case("dyt", f"{shape}{' shift' * shift}", inputs, liger, reference, bounds=bounds)
 
 
 def _attn_res(blocks: int, tokens: tuple[int, ...], size: int) -> Case:

@@ -47,7 +47,18 @@ class Interpreter:
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, path: Path, grid: tuple[int, ...], args: list[Any]) -> list[Any]:
-        """`kernel[grid](*args)` of a source file; the tensors as they are afterwards."""
+        """`kernel[grid](*args)` of a source file; the tensors as they are afterwards.
+
+        Raises `Refused`, after a second try in a new process: an error in one program can leave
+        the interpreter in a state in which the next one fails.
+        """
+        try:
+            return self._ask(path, grid, args)
+        except Refused:
+            self.close()
+            return self._ask(path, grid, args)
+
+    def _ask(self, path: Path, grid: tuple[int, ...], args: list[Any]) -> list[Any]:
         if self._process is None:
             env = os.environ | {"TRITON_INTERPRET": "1"}
             env["PYTHONPATH"] = os.pathsep.join(
@@ -75,6 +86,7 @@ class Interpreter:
             self._process.stdin.close()
             self._process.wait()
             self._process.stdout.close()
+            self._process = None
 
 
 def _serve() -> None:

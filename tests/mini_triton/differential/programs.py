@@ -3,7 +3,7 @@
 How many programs each test draws is fixed, and so are the programs, unless BYTEWISE_HUNT is set to
 a number of examples: then they are random, and each test draws that many.
 
-    BYTEWISE_HUNT=5000 pytest tests/mini_triton/differential
+    BYTEWISE_HUNT=5000 pytest --timeout 0 tests/mini_triton/differential
 """
 
 from __future__ import annotations
