@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import operator
 import os
-import statistics
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from torch.utils._python_dispatch import _disable_current_modes as _outside_dispatch_modes
 from triton.backends.compiler import GPUTarget
@@ -30,7 +28,7 @@ from mini_triton.backend.versions import stand_alone_if_asked_for
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
 from mini_triton.launch import Launch
-from mini_triton.profiler import record
+from mini_triton.profiler import profile, record
 from mini_triton.sanitize import fresh, read_only
 
 stand_alone_if_asked_for()
@@ -198,7 +196,7 @@ class MiniTritonDriver(DriverBase):
         return SimpleNamespace(Event=_HostEvent, synchronize=lambda: None, current_device=lambda: 0)
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        """What `triton.autotune` times configurations with: the host's clock over short runs."""
+        """What `triton.autotune` ranks configurations by: the bytes that they move."""
         return _benchmark
 
     def get_empty_cache_for_benchmark(self) -> torch.Tensor:
@@ -226,16 +224,20 @@ class _HostEvent:
         return (end._at - self._at) * 1e3
 
 
+#: What the emulated memory moves in a millisecond: two transfers a clock, over the bus's width.
+_BYTES_PER_MILLISECOND = 2 * _PROPERTIES["mem_clock_rate"] * _PROPERTIES["mem_bus_width"] // 8
+
+
 def _benchmark(
     kernel_call: Callable[[], Any], *, quantiles: list[float] | None = None, **_: Any
 ) -> Any:
-    """Times a launch on the host: one run to warm up, three that count; milliseconds."""
-    kernel_call()
-    times = []
-    for _run in range(3):
-        start = time.perf_counter()
+    """Milliseconds that the bytes of one run take at the emulated memory's bandwidth.
+
+    Not the host's clock: which configuration is chosen, and so what is counted and in which order
+    sums are made, must not depend on how busy the machine is. Of equals Triton takes the first.
+    """
+    with profile(host=False, on_finding="report") as trial:
         kernel_call()
-        times.append((time.perf_counter() - start) * 1e3)
-    if quantiles is None:
-        return statistics.fmean(times)
-    return np.quantile(times, quantiles).tolist()  # not torch: a profile would count that
+    moved = trial.total.loaded_bytes + trial.total.stored_bytes
+    milliseconds = moved / _BYTES_PER_MILLISECOND
+    return milliseconds if quantiles is None else [milliseconds] * len(quantiles)

@@ -110,7 +110,25 @@ def test_autotune_over_heuristics(n):
     with mini_triton.profile() as p:
         tuned_kernel[lambda meta: (triton.cdiv(n, meta["BLOCK"]),)](x, y, n)
     assert len(p.launches) == 1
-    assert tuned_kernel.best_config.kwargs["BLOCK"] in (4, 16)
+    assert tuned_kernel.best_config.kwargs["BLOCK"] == 4  # both move as much: the first
+
+
+@triton.autotune(configs=[triton.Config({"ROUNDS": k}) for k in (3, 1, 2)], key=["n"])
+@triton.jit
+def rereading_kernel(x_ptr, y_ptr, n, ROUNDS: tl.constexpr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    for k in range(ROUNDS):
+        x = tl.load(x_ptr + (i + k) % n)
+        tl.store(y_ptr + i, x - k)
+
+
+def test_autotune_takes_what_moves_least():
+    x, y = normal(32), torch.zeros(32)
+    with mini_triton.profile(host=False) as p:
+        rereading_kernel[(1,)](x, y, 32, BLOCK=32)
+    assert rereading_kernel.best_config.kwargs["ROUNDS"] == 1
+    assert [launch.loaded for launch in p.launches] == [96, 32, 64, 32]
+    assert_same(y, x)
 
 
 @triton.autotune(
