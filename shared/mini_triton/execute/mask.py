@@ -65,9 +65,12 @@ class Mask:
             on = np.asarray(self.on).reshape(-1, *(1,) * rank)
             for axis, (bounds, size) in enumerate(zip(self.ranges, self.sizes, strict=True)):
                 if bounds is not None:
-                    index = np.arange(size).reshape(*(-1 if a == axis else 1 for a in range(rank)))
-                    first, last = (np.reshape(b, (-1, *(1,) * rank)) for b in bounds)
-                    on = on & (index >= first) & (index < last)
+                    index = np.arange(size, dtype=np.int32)
+                    index = index.reshape(*(-1 if a == axis else 1 for a in range(rank)))
+                    first, last = (np.int32(b).reshape(-1, *(1,) * rank) for b in bounds)
+                    # One comparison for two: as unsigned, what is below `first` is very large.
+                    inside = (index - first).view(np.uint32) < (last - first).view(np.uint32)
+                    on = on & inside
             self._dense = torch.from_numpy(np.ascontiguousarray(on))
         return self._dense
 
