@@ -27,8 +27,7 @@ ADAPTATIONS = {
     ),
     "Tensor.is_cuda in ops/mlp": "True while its function is applied: it asserts it of its inputs",
     "configurations of triton.autotune": (
-        "the first and the last of the list are tried, not all of up to 36: each is another "
-        "compilation, and which one is chosen has no meaning here"
+        "the first and the last of the list are tried, since each is another compilation"
     ),
     "row programs of a backward pass": (
         "not adapted: on CPU tensors Liger launches one program for all rows where a GPU would "
