@@ -2,8 +2,9 @@
 
 `BYTEWISE_TEST_DEVICE=cuda` runs the tests that launch through `run` on a real GPU, where the same
 expectations must hold (execute/ test_integer, test_floating, test_cast, test_reduce, test_dot,
-test_shape, test_control): that is how the oracles are themselves tested. Last done on an H200 with
-Triton 3.6, all alike.
+test_shape, test_control, test_scan, test_histogram, test_map_elementwise, test_libdevice,
+test_directed, test_scaled_dot, test_inline_asm; test_standard_library): that is how the oracles are
+themselves tested. Last done on an H200 with Triton 3.6, all alike.
 """
 
 import inspect
@@ -12,6 +13,7 @@ import os
 import numpy as np
 import pytest
 import torch
+import triton
 
 DEVICE = os.environ.get("BYTEWISE_TEST_DEVICE", "cpu")
 
@@ -19,6 +21,14 @@ DEVICE = os.environ.get("BYTEWISE_TEST_DEVICE", "cpu")
 def simulator_only(reason):
     """Marks a test that says nothing of a GPU, and why."""
     return pytest.mark.skipif(DEVICE != "cpu", reason=reason)
+
+
+TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
+
+
+def until_triton(last, reason):
+    """Marks a test of what later versions of Triton have not, and says what that is."""
+    return pytest.mark.skipif(last < TRITON, reason=f"Triton {triton.__version__}: {reason}")
 
 
 def run(kernel, *args, grid=(1,), **constants):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from mini_triton.backend.relocate import reachable
+from mini_triton.backend.versions import place_of
 
 if TYPE_CHECKING:
     from triton.compiler.errors import CompilationError
@@ -67,11 +68,9 @@ def _links(error: BaseException | None) -> Iterator[CompilationError]:
 
 def _places(error: CompilationError, kernel: Any) -> Iterator[str]:
     """`file:line` of an error, if one of the functions that the kernel reaches has its text."""
-    from triton.runtime.jit import get_jit_fn_file_line
-
     line = getattr(error.node, "lineno", None)
     for function in reachable(kernel):
         if isinstance(line, int) and function.src == error.src:
-            file, first = get_jit_fn_file_line(function)
+            file, first = place_of(function)
             yield f"{file}:{first + line - 1}"
             return

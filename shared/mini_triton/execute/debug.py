@@ -78,7 +78,10 @@ def _assert(frame: Frame, op: Op) -> None:
     )
 
 
-@framed("gpu.barrier", "ttg.barrier", "llvm.intr.assume")
+@framed(
+    *("gpu.barrier", "ttg.barrier", "llvm.intr.assume"),
+    *("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents"),  # of Triton 3.9
+)
 def _nothing(frame: Frame, op: Op) -> None:
     """An assumption only helps a code generator, and a barrier orders the warps of one program,
-    whose operations run one after the other, each on its whole tile."""
+    whose operations run one after the other, each on its whole tile. So do launches."""

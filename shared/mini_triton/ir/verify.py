@@ -42,6 +42,7 @@ class _Verifier:
         self._program = program
         self._kernel = kernel
         self._types = program.slot_types
+        self._on_lanes_too: set[str] = set()  # functions that are called from such regions
 
     def program(self) -> None:
         """All of it."""
@@ -174,7 +175,12 @@ class _Verifier:
         need(op.operand_types == function.arg_types, "its arguments have other types")
         need(op.types == function.result_types, "its results have other types")
         need(not op.regions, "it has no regions")
-        need(not lanes, "it stands in a function of lanes")
+        if lanes and function.name not in self._on_lanes_too:
+            self._on_lanes_too.add(function.name)
+            for inner in all_operations(function.body):
+                need(inner.name not in _EFFECTS, f"{inner.name} is called in a function of lanes")
+                if inner.name == "tt.call":
+                    self._call(inner, lanes)
 
     def _one_block(
         self, op: Op, region: Region, end: str, depth: int, lanes: bool
@@ -216,7 +222,11 @@ class _Verifier:
     def _no_recursion(self) -> None:
         """Functions that call each other in a circle would never end."""
         calls = {
-            name: {str(op.attrs["callee"]) for op in _all(function.body) if op.name == "tt.call"}
+            name: {
+                str(op.attrs["callee"])
+                for op in all_operations(function.body)
+                if op.name == "tt.call"
+            }
             for name, function in self._program.functions.items()
         }
         while calls:
@@ -227,7 +237,8 @@ class _Verifier:
             calls = {name: callees for name, callees in calls.items() if name not in leaves}
 
 
-def _all(region: Region) -> list[Op]:
+def all_operations(region: Region) -> list[Op]:
+    """Those of all blocks, and of the regions in them."""
     found: list[Op] = []
     pending = [region]
     while pending:

@@ -9,7 +9,7 @@ from mini_triton.execute.access import windows
 from mini_triton.execute.affine import Affine
 from mini_triton.execute.values import Buffer, Pointer
 
-from tests.mini_triton.comparing import assert_same, integers, normal
+from tests.mini_triton.comparing import assert_same, integers, normal, until_triton
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,7 @@ def block_pointer_kernel(
     tl.store(out_ptr + M * N + tl.program_id(0), tl.sum(total))
 
 
+@until_triton((3, 8), "there are no block pointers")
 @pytest.mark.filterwarnings("ignore:tl.make_block_ptr is deprecated")
 @pytest.mark.parametrize("padding", ["zero", "nan"])
 def test_block_pointers_check_boundaries_and_pad(padding):

@@ -5,7 +5,13 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, integers, run, simulator_only
+from tests.mini_triton.comparing import (
+    DEVICE,
+    assert_same,
+    integers,
+    run,
+    simulator_only,
+)
 
 
 @triton.jit
@@ -15,7 +21,11 @@ def histogram_kernel(x_ptr, out_ptr, N: tl.constexpr, BINS: tl.constexpr):
     tl.store(out_ptr + pid * BINS + tl.arange(0, BINS), counts)
 
 
-@pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64, torch.uint8])
+#: Triton 3.6 compiles no other one for a GPU.
+COUNTED = [torch.int32, *([torch.int16, torch.int64, torch.uint8] if DEVICE == "cpu" else [])]
+
+
+@pytest.mark.parametrize("dtype", COUNTED, ids=str)
 @pytest.mark.parametrize("bins", [2, 16, 128])
 def test_counts_of_each_program(bins, dtype):
     x = integers(5, 64, low=0, high=bins).to(dtype)

@@ -95,6 +95,7 @@ def constant_join_kernel(out_ptr, N: tl.constexpr):
 
 
 @simulator_only("a GPU's tl.cat may reorder")
+@pytest.mark.filterwarnings("ignore:tl.cat")
 def test_tiles_that_are_the_same_everywhere_join_and_split():
     out = torch.empty(2 * (8 + 8 + 4), dtype=torch.int32)
     run(constant_join_kernel, out, grid=(2,), N=4)

@@ -159,3 +159,16 @@ def test_sound_programs_pass():
         "^bb0(%q: i32):\nscf.yield %q : i32\n}\n"
         "cf.cond_br %c, ^bb1, ^bb2(%k : i32)\n^bb1:\ntt.return\n^bb2(%m: i32):"
     )
+
+
+REDUCTION = (
+    '%a = "tt.reduce"(%t) <{axis = 0 : i32}> ({\n^bb0(%p: f32, %q: f32):\n'
+    "%r = tt.call @f(%p) : (f32) -> f32\ntt.reduce.return %r : f32\n}) : (tensor<8xf32>) -> f32"
+)
+
+
+def test_calls_on_lanes():
+    head, end = "tt.func private @f(%v: f32) -> f32 {\n", "tt.return %v : f32\n}"
+    check(REDUCTION, head + end)
+    with pytest.raises(BadProgram, match=r"tt\.call: tt\.print is called in a function of lanes"):
+        check(REDUCTION, head + 'tt.print "v" : %v : f32\n' + end)
