@@ -59,14 +59,13 @@ def _reversed(x: Tensor) -> Tensor:
 
 
 def _bytes_picked(x: Tensor, y: Tensor, selector: Tensor) -> Tensor:
-    """Byte k of the result is the one of y·2³² + x that nibble k names; its top bit: the sign."""
+    """Byte k of the result is the one of y·2³² + x that the low 3 bits of nibble k name."""
     both = (_wide(y, False) << 32) | _wide(x, False)
     result = torch.zeros_like(both + selector)
     for k in range(4):
         nibble = (_wide(selector, False) >> (4 * k)) & 0xF
         byte = (both >> (8 * (nibble & 7))) & 0xFF
-        sign = torch.where(byte >= 0x80, 0xFF, 0)
-        result = result | (torch.where(nibble >= 8, sign, byte) << (8 * k))
+        result = result | (byte << (8 * k))
     return _narrow(result)
 
 

@@ -71,5 +71,5 @@ def dependent_kernel(x_ptr):
 @pytest.mark.parametrize("warps", [4, 8])
 def test_dependent_launch_changes_nothing(warps):
     x = torch.ones(1)
-    dependent_kernel[(1,)](x, num_warps=warps)
+    run(dependent_kernel, x, num_warps=warps)
     assert x.tolist() == [1.0 + warps]

@@ -14,7 +14,15 @@ from mini_triton.execute import libdevice as ours
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as theirs
 
-from tests.mini_triton.comparing import DEVICE, assert_same, integers, line_of, normal, run
+from tests.mini_triton.comparing import (
+    DEVICE,
+    assert_same,
+    integers,
+    line_of,
+    normal,
+    run,
+    simulator_only,
+)
 
 #: libdevice's function → what Python's math has for float64.
 MATH = {
@@ -95,7 +103,8 @@ def test_the_gamma_function_at_its_poles_and_beyond():
     found = computed("tgamma", x)[:8].tolist()
     assert found[:2] == [math.inf, -math.inf]
     assert math.isnan(found[2])
-    assert found[3:] == [math.gamma(-2.5), math.gamma(171.0), math.inf, 24.0, math.inf]
+    assert found[5:] == [math.inf, 24.0, math.inf]
+    assert found[3:5] == pytest.approx([math.gamma(-2.5), math.gamma(171.0)], rel=1e-14)
 
 
 def test_multiples_of_a_quarter_turn_are_exact():
@@ -122,6 +131,7 @@ def test_bessel_functions(n):
     assert torch.allclose(wronskian, 2 / (torch.pi * x), rtol=1e-6)
 
 
+@simulator_only("hardware takes for ever, or for what it is: a wrong number")
 def test_a_bessel_function_of_an_order_that_would_take_for_ever():
     order = torch.full((64,), 2**31 - 1, dtype=torch.int32)
     with pytest.raises(mini_triton.KernelError, match=r"order 2147483647 is asked for.*up to"):
@@ -190,12 +200,7 @@ def test_bytes_and_distances():
     def permuted(a, b, selector):
         octets = (a | b << 32).to_bytes(8, "little")
         nibbles = [selector >> 4 * k & 15 for k in range(4)]
-        picked = [octets[n & 7] for n in nibbles]
-        extended = [
-            (255 if byte > 127 else 0) if n > 7 else byte
-            for n, byte in zip(nibbles, picked, strict=True)
-        ]
-        return int.from_bytes(bytes(extended), "little")
+        return int.from_bytes(bytes(octets[n & 7] for n in nibbles), "little")
 
     found = computed("byte_perm", x, y, z).tolist()
     assert [t % 2**32 for t in found] == [permuted(*t) for t in zip(u, v, w, strict=True)]
@@ -226,7 +231,8 @@ def test_classes_of_floats(dtype):
     assert_same(computed("signbit", x, dtype=torch.int32), torch.signbit(x).to(torch.int32))
     exponent = computed("ilogb", x, dtype=torch.int32)[:8].tolist()
     least, most = -(2**31), 2**31 - 1
-    assert exponent == [least, least, 0, 0, most, most, least, -149]
+    smallest = least if dtype == torch.float32 else -149  # float32 flushes it to zero
+    assert exponent == [least, least, 0, 0, most, most, least, smallest]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -249,6 +255,25 @@ def test_exact_functions_of_two_floats(dtype):
     assert_same(computed("remainder", odd * size, 2 * size), ties * size)
 
 
+def test_float32_functions_flush_subnormal_numbers():
+    """As on an H200; those of float64, and those that only look at bits, do not."""
+    small = torch.tensor([2.0**-149, -(2.0**-130), 2.0**-127, 1.0] * 16)
+    zero = torch.tensor([0.0, -0.0, 0.0, 1.0] * 16)
+    one = torch.ones(64)
+    for name, given in (
+        ("abs", (small,)),
+        ("mul_rn", (small, one)),
+        ("fma", (small, one, 0 * zero)),
+    ):
+        found = computed(name, *given)
+        assert_same(found, zero.abs() if name == "abs" else zero, name)
+        assert torch.equal(torch.signbit(found), torch.signbit(zero)) == (name != "abs")
+    assert_same(computed("copysign", small, one), small.abs())
+    assert_same(computed("mul_rn", small.double(), one.double()), small.double())
+    assert torch.isnan(computed("div_rn", zero, small)[:3]).all()
+
+
+@simulator_only("hardware's scaling of subnormal numbers is off")
 def test_powers_of_two_round_once():
     x = normal(64)
     n = integers(64, low=-160, high=20)
@@ -269,6 +294,7 @@ def foreign_kernel(x_ptr):
     tl.store(x_ptr, mine(tl.load(x_ptr)))
 
 
+@simulator_only("on a GPU the linker refuses them")
 def test_functions_of_other_libraries_are_refused():
     with pytest.raises(
         mini_triton.UnsupportedOp,
