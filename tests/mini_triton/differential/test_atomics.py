@@ -96,7 +96,7 @@ def atomics(draw: Any) -> Program:
 
 
 @given(program=atomics())
-@examples(40)
+@examples(30)
 def test_updates(runner, program):
     runner.check(program)
 

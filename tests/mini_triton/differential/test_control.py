@@ -133,6 +133,6 @@ def structured(draw: Any) -> Program:
 
 
 @given(program=structured())
-@examples(40)
+@examples(30)
 def test_structured(runner, program):
     runner.check_alike(program)

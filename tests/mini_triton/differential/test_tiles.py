@@ -8,7 +8,7 @@ from tests.mini_triton.differential.tile_steps import TILE_KINDS, TILES
 
 
 @given(program=straight_line(TILES, TILE_KINDS))
-@examples(40)
+@examples(30)
 def test_any_values(runner, program):
     runner.check(program)
 
