@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -81,8 +82,8 @@ def timed_in_this_process(name: str) -> dict[str, float]:
     front_end = [0.0]
     stage = compiler._ttir
 
-    def noted(module: object, metadata: dict[str, object]) -> bytes:
-        text = stage(module, metadata)
+    def noted(*arguments: Any) -> bytes:
+        text = stage(*arguments)
         front_end.append(time.perf_counter())
         return text
 
@@ -90,8 +91,8 @@ def timed_in_this_process(name: str) -> dict[str, float]:
     launches: list[float] = []
     call = driver.Launcher.__call__
 
-    def ended(*arguments: object) -> None:
-        call(*arguments)  # type: ignore[arg-type]
+    def ended(*arguments: Any) -> None:
+        call(*arguments)
         launches.append(time.perf_counter() - front_end[-1])
 
     driver.Launcher.__call__ = ended  # type: ignore[method-assign, assignment]
