@@ -1,7 +1,7 @@
 """`tt.histogram`: how often each of the numbers 0 … bins−1 is in a tile, for each program.
 
-Numbers are read without a sign, and those that are `bins` or more are counted nowhere. (Triton
-leaves them undefined: an H200 counts them in the bin of their low bits.)
+Numbers are read without a sign, as TTIR does not say; those from `bins` on are counted nowhere,
+which Triton leaves undefined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def _histogram(frame: Frame, op: Op) -> Tensor:
     mask = frame.tensor(op.operands[1]) if len(op.operands) > 1 else None
     programs = max(values.shape[0], mask.shape[0] if mask is not None else 1)
     shape = (programs, *op.operand_types[0].shape)
-    values = values.expand(shape).to(torch.int64)
+    bits = 8 * values.element_size()
+    values = values.expand(shape).to(torch.int64) & ((1 << bits) - 1 if bits < 64 else -1)
     counted = (values >= 0) & (values < bins)
     if mask is not None:
         counted &= mask
