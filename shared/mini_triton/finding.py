@@ -160,7 +160,7 @@ def _excerpt(place: Place, text: str) -> list[str]:
 
 def times(count: int) -> str:
     """How many elements beside the one that is named."""
-    return f" (and {count - 1:,} elements more)" if count > 1 else ""
+    return f" (and {count - 1:,} more)" if count > 1 else ""
 
 
 def distinct(findings: Iterable[Finding]) -> list[Finding]:
