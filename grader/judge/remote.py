@@ -385,7 +385,7 @@ def _checked_marks(message: wire.Message, which: str, args: list[Any]) -> dict[i
     Raises:
         ProtocolError: they are none.
     """
-    encoded = message.header.get(which)
+    encoded = message.header.get(which, {})
     if not isinstance(encoded, dict):
         raise wire.ProtocolError(f"a launch does not say which memory is {which}")
     found = {}

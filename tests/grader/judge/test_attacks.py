@@ -229,6 +229,10 @@ GARBAGE = {
         "launched(arg_names=['x'], args=[['plain', 1]], pointed_to=1, addresses={})"
     ),
     "a launch from a negative address": "launched(pointed_to=0, addresses={'0': -1})",
+    "unwritten memory of no tensor": "launched(unwritten={'0': ['plain', True]})",
+    "unwritten memory of no argument": "launched(unwritten={'x': ['plain', True]})",
+    "unwritten memory that is no list": "launched(unwritten=[True])",
+    "read-only memory beside a tensor": "launched(read_only={'0': ['tensor', {}]})",
     "an argument of a forged name": "launched(arg_names=['x[0] = 1'], args=[['plain', 1]])",
     "an argument that repaints": "launched(arg_names=['\\x1b[2J'], args=[['plain', 1]])",
 }
