@@ -33,6 +33,9 @@ from mini_triton.sanitize import fresh, read_only
 
 stand_alone_if_asked_for()
 
+#: A thread's registers, in place of what code generation would tell. Not 0, since programs divide
+#: by it for an occupancy.
+_REGISTERS = 32
 #: A launch never fails for shared memory here; the limit is the H100's and H200's opt-in maximum.
 _PROPERTIES = {
     "max_shared_mem": 232_448,
@@ -68,7 +71,7 @@ class _Binaries:
 
         The module is not None, by which Triton would know that it has to load the kernel.
         """
-        return name, kernel.decode(), 0, 0, 1024
+        return name, kernel.decode(), _REGISTERS, 0, 1024
 
     def unload_module(self, module: object) -> None:
         """Nothing was loaded, so nothing is freed."""

@@ -45,6 +45,19 @@ def test_what_else_is_an_integer(grid):
     assert_same(y, x * 3.0)
 
 
+def test_an_occupancy_can_be_computed_as_in_tritons_tutorial_of_softmax():
+    x, y = normal(20), torch.zeros(20)
+    kernel = scale_kernel.warmup(x, y, 20, 2.0, BLOCK=8, grid=(1,))
+    kernel._init_handles()
+    gpu = triton.runtime.driver.active.utils.get_device_properties(0)
+    threads = gpu["warpSize"] * kernel.metadata.num_warps
+    occupancy = min(
+        gpu["max_num_regs"] // (kernel.n_regs * threads),
+        gpu["max_shared_mem"] // kernel.metadata.shared,
+    )
+    assert 1 <= occupancy <= 2048 // threads
+
+
 @pytest.mark.parametrize("axis", [4.0, "4", None, torch.tensor(4.0)], ids=repr)
 def test_a_grid_of_anything_else_is_refused_as_by_the_launcher_of_a_gpu(axis):
     # On an H200: TypeError: 'float' object cannot be interpreted as an integer.
@@ -77,7 +90,7 @@ def test_warmup_compiles_and_runs_nothing():
         compiled = scale_kernel.warmup(x, y, 20, 0.25, BLOCK=8, grid=(3,))
         assert "tt.func public @scale_kernel" in compiled.asm["ttir"]
         by_dtype = scale_kernel.warmup(torch.float32, torch.float32, 20, 0.25, BLOCK=8, grid=(3,))
-        assert by_dtype.metadata.shared == 0
+        assert by_dtype.metadata.num_warps == 4
     assert p.launches == []
     assert not y.any()
     compiled[(3, 1, 1)](x, y, 20, 0.25, 8)
