@@ -36,19 +36,23 @@ def counters(record: mini_triton.LaunchRecord) -> dict[str, int]:
     return {
         "dram__bytes_read.sum": hardware.dram_read_bytes,
         "dram__bytes_write.sum": hardware.dram_written_bytes,
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": hardware.sectors("ld"),
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum": hardware.sectors("ldgsts"),
+        # Asynchronous copies to shared memory (LDGSTS) are loads to this counter.
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": hardware.sectors("ld", "ldgsts"),
         "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": hardware.sectors("st"),
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": _requests(hardware, "ld"),
-        "l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts.sum": _requests(hardware, "ldgsts"),
+        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum": _requests(hardware, "ld", "ldgsts"),
         "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum": _requests(hardware, "st"),
         "lts__t_sectors_srcunit_tex_op_read.sum": hardware.l2_sectors("load"),
         "lts__t_sectors_srcunit_tex_op_write.sum": hardware.l2_sectors("store"),
     }
 
 
-def _requests(hardware: Any, instruction: str) -> int:
-    return sum(a.requests for a in hardware.accesses if a.instruction == instruction)
+def _least(hardware: Any) -> int:
+    """If as many requests of different SMs are merged before L2 as can be."""
+    return sum(a.least_l2_sectors for a in hardware.accesses if a.kind == "load")
+
+
+def _requests(hardware: Any, *instructions: str) -> int:
+    return sum(a.requests for a in hardware.accesses if a.instruction in instructions)
 
 
 def predict(case: hardware_cases.Case, gpu: str) -> dict[str, Any]:
@@ -65,6 +69,7 @@ def predict(case: hardware_cases.Case, gpu: str) -> dict[str, Any]:
         "kernel": case.kernel,
         "grid": list(record.grid),
         "counters": counters(record),
+        "at_least": {"lts__t_sectors_srcunit_tex_op_read.sum": _least(hardware)},
         "counted": {"loaded_bytes": record.loaded_bytes, "stored_bytes": record.stored_bytes},
         "unique": {
             "loaded_bytes": hardware.unique_loaded_bytes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mini_triton.execute.observe import Observer
 from mini_triton.execute.prepare import prepare
 from mini_triton.hardware.arithmetic import Arithmetic
-from mini_triton.hardware.caches import Dram, dram, l1_misses
+from mini_triton.hardware.caches import MOST_MERGED, Dram, distinct_by_site, dram, l1_misses
 from mini_triton.hardware.compiled import compiled
 from mini_triton.hardware.compiled_ops import Instruction, instructions
 from mini_triton.hardware.gpu import Gpu
@@ -61,11 +61,13 @@ class Model:
             )
         traffic = Dram(0, 0, 0)
         missed: dict[int, tuple[int, int]] = {}
+        once: dict[int, int] = {}
         if trace.too_much:
             notes.append("too many irregular accesses to model caches: DRAM and L1 hits unknown")
         else:
             traffic = dram(trace.events, trace.sectors, wave, gpu.l2_bytes)
             missed = l1_misses(trace.events, wave, gpu.sms, l1)
+            once = distinct_by_site(trace.events, trace.sectors)
         record = HardwareRecord(
             gpu=gpu.name,
             resources=resources,
@@ -80,13 +82,13 @@ class Model:
             notes=notes,
         )
         for site in trace.sites.values():
-            record.accesses += _accesses(site, missed.get(id(site)))
+            record.accesses += _accesses(site, missed.get(id(site)), once.get(id(site), 0))
         for position, touched in sorted(trace.touched.items()):
             record.tensors[self._launch.arg_names[position]] = TensorRecord(
                 touched.loaded_bytes, touched.stored_bytes, touched.picture()
             )
         record.times = times(
-            gpu, record.dram_bytes, record.l2_sectors(), record.products, record.others
+            gpu, record.dram_bytes, record.least_l2_sectors, record.products, record.others
         )
         return record
 
@@ -123,7 +125,7 @@ class Model:
         )
 
 
-def _accesses(site: Site, missed: tuple[int, int] | None) -> list[AccessRecord]:
+def _accesses(site: Site, missed: tuple[int, int] | None, once: int) -> list[AccessRecord]:
     """A record for each instruction that carries the access out."""
     where = site.op.where.in_kernel
     records = []
@@ -134,6 +136,9 @@ def _accesses(site: Site, missed: tuple[int, int] | None) -> list[AccessRecord]:
             # holds; the share that it lacks is that of the SMs that were modelled.
             missing, looked_up = missed or (1, 1)
             l2_sectors = min(moved.sectors, round(site.touched * missing / max(1, looked_up)))
+        least = l2_sectors
+        if site.kind == "load":
+            least = min(l2_sectors, max(once, -(-l2_sectors // MOST_MERGED)))
         records.append(
             AccessRecord(
                 file=where.file,
@@ -147,6 +152,7 @@ def _accesses(site: Site, missed: tuple[int, int] | None) -> list[AccessRecord]:
                 sectors=moved.sectors,
                 ideal=moved.ideal,
                 l2_sectors=l2_sectors,
+                least_l2_sectors=least,
             )
         )
     return records

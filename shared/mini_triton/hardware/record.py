@@ -52,7 +52,9 @@ class AccessRecord:
         requests: instructions executed by warps with an active lane.
         sectors: of 32 bytes that the requests touch: what L1 is asked for.
         ideal: sectors that their bytes would fill.
-        l2_sectors: what L2 is asked for.
+        l2_sectors: what L1 asks L2 for.
+        least_l2_sectors: what arrives there if as many requests of different SMs are merged on the
+            way as can be.
     """
 
     file: str
@@ -66,6 +68,7 @@ class AccessRecord:
     sectors: int
     ideal: int
     l2_sectors: int
+    least_l2_sectors: int
 
     @property
     def efficiency(self) -> float:
@@ -142,8 +145,13 @@ class HardwareRecord:
         )
 
     def l2_sectors(self, *kinds: str) -> int:
-        """Sectors requested of L2 by accesses of these kinds ("load", …); of any, if none."""
+        """Sectors that L1 asks L2 for, by accesses of these kinds ("load", …); any, if none."""
         return sum(a.l2_sectors for a in self.accesses if not kinds or a.kind in kinds)
+
+    @property
+    def least_l2_sectors(self) -> int:
+        """Sectors that arrive at L2 if as many requests are merged as can be."""
+        return sum(access.least_l2_sectors for access in self.accesses)
 
     @property
     def efficiency(self) -> float:

@@ -6,7 +6,14 @@ from dataclasses import dataclass, field
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given, settings
-from mini_triton.hardware.caches import Lru, by_step, distinct, dram, l1_misses
+from mini_triton.hardware.caches import (
+    Lru,
+    by_step,
+    distinct,
+    distinct_by_site,
+    dram,
+    l1_misses,
+)
 from mini_triton.hardware.compiled_ops import Instruction
 from mini_triton.hardware.layouts import scalar
 from mini_triton.hardware.trace import Event
@@ -15,8 +22,9 @@ from mini_triton.hardware.trace import Event
 class Plain:
     """A least-recently-used cache of lines of four sectors, one access at a time."""
 
-    def __init__(self, lines):
+    def __init__(self, lines, most_dirty):
         self.lines, self.most = OrderedDict(), lines
+        self.wrote, self.most_dirty = OrderedDict(), most_dirty
         self.missing = self.written = 0
 
     def access(self, sector, write):
@@ -25,8 +33,16 @@ class Plain:
         if not write and sector % 4 not in line:
             self.missing += 1
         line[sector % 4] = line.get(sector % 4, False) or write
+        if write:
+            self.wrote.pop(sector // 4, None)
+            self.wrote[sector // 4] = line
+        while self.dirty > self.most_dirty:
+            _, oldest = self.wrote.popitem(last=False)
+            self.written += sum(oldest.values())
+            oldest.update(dict.fromkeys(oldest, False))
         if len(self.lines) > self.most:
-            _, out = self.lines.popitem(last=False)
+            number, out = self.lines.popitem(last=False)
+            self.wrote.pop(number, None)
             self.written += sum(out.values())
 
     @property
@@ -38,9 +54,10 @@ class Plain:
 @given(
     accesses=st.lists(st.tuples(st.integers(0, 63), st.booleans()), max_size=120),
     lines=st.integers(1, 12),
+    most_dirty=st.integers(1, 30),
 )
-def test_one_access_at_a_time_it_is_a_plain_cache(accesses, lines):
-    mine, plain = Lru(64, lines * 128), Plain(lines)
+def test_one_access_at_a_time_it_is_a_plain_cache(accesses, lines, most_dirty):
+    mine, plain = Lru(64, lines * 128, most_dirty * 32), Plain(lines, most_dirty)
     missing = 0
     for sector, write in accesses:
         plain.access(sector, write)
@@ -79,10 +96,26 @@ def test_what_does_not_fit_is_read_again():
 
 
 def test_stores_are_written_when_their_line_is_thrown_out():
+    store, load = Place("store"), Place()
+    events = [event([p], 0, [4 * p], np.arange(4), store) for p in range(3)]
+    events += [event([p], 0, [4 * p], np.arange(4), load) for p in range(3, 10)]
+    found = dram(events, 40, 1, 8 * 128)
+    assert (found.read, found.written, found.left) == (7 * 128, 2 * 128, 128)
+
+
+def test_half_of_l2_may_be_dirty():
     store = Place("store")
     events = [event([p], 0, [4 * p], np.arange(4), store) for p in range(10)]
-    found = dram(events, 40, 1, 3 * 128)
-    assert (found.read, found.written, found.left) == (0, 7 * 128, 3 * 128)
+    found = dram(events, 40, 1, 20 * 128)
+    assert (found.read, found.written, found.left) == (0, 0, 10 * 128)
+    found = dram(events, 40, 1, 16 * 128)
+    assert (found.read, found.written, found.left) == (0, 2 * 128, 8 * 128)
+
+
+def test_sectors_of_a_site_are_told_apart_once():
+    site = Place()
+    events = [event(range(4), 0, [0, 2, 4, 0], [0, 1, 2], site), event([0], 0, [9], [0])]
+    assert distinct_by_site(events, 16)[id(site)] == 7
 
 
 def test_an_atomic_update_reads_and_writes():

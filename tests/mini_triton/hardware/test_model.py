@@ -87,6 +87,22 @@ def test_a_column_wastes_sectors_and_l2_may_save_them():
     assert by_tensor(record)["y_ptr"].efficiency == 1
 
 
+def test_what_all_programs_load_may_be_merged_before_l2():
+    """Sixteen programs, each on an SM of its own, load one row: 512 bytes, 16 sectors each."""
+
+    @triton.jit
+    def add_row(x_ptr, row_ptr, y_ptr, BLOCK: tl.constexpr):
+        i = tl.arange(0, BLOCK)
+        at = tl.program_id(0) * BLOCK + i
+        tl.store(y_ptr + at, tl.load(x_ptr + at) + tl.load(row_ptr + i))
+
+    x, row, y = normal(16, 128), normal(128), torch.empty(16, 128)
+    found = by_tensor(modelled(lambda: add_row[(16,)](x, row, y, BLOCK=128)))
+    assert (found["row_ptr"].l2_sectors, found["row_ptr"].least_l2_sectors) == (16 * 16, 4 * 16)
+    assert found["x_ptr"].least_l2_sectors == found["x_ptr"].l2_sectors == 16 * 16
+    assert found["y_ptr"].least_l2_sectors == found["y_ptr"].l2_sectors
+
+
 def test_an_l2_too_small_reads_again():
     """Sixteen programs at a time: each sector of 32 one-byte elements is needed in two waves."""
     x = torch.ones(256, 64, dtype=torch.int8)

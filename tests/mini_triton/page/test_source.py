@@ -40,7 +40,7 @@ def test_sectors_stand_beside_bytes(tmp_path):
     file = source(tmp_path)
     launch = record(file, [5])
     resources = Resources(True, "", 4, 3, 32, 0, 0, 16, "threads", 1.0)
-    access = AccessRecord(file, 5, "x", "load", "ld", 4, True, 1, 32, 4, 32)
+    access = AccessRecord(file, 5, "x", "load", "ld", 4, True, 1, 32, 4, 32, 32)
     launch.hardware = HardwareRecord("H100", resources, [access, access])
     (line,) = (line for line in listing([Group(1, launch, 2)])[file] if line.moves)
     assert (line.sectors, line.ideal, line.efficiency) == (128, 16, 1 / 8)
