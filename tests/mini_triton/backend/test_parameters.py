@@ -130,6 +130,10 @@ def test_descriptors_made_on_the_host(padding):
     assert p.launches[0].tensors["target"].stored == 10 * 8
 
 
+@pytest.mark.skipif(
+    "round_f32_to_tf32" not in TensorDescriptor.__dataclass_fields__,
+    reason="descriptors of Triton 3.6 do not round",
+)
 def test_a_descriptor_that_rounds_to_tf32():
     x, out = normal(4, 16), torch.empty(4, 16)
     source = TensorDescriptor.from_tensor(x, [4, 16], round_f32_to_tf32=True)
