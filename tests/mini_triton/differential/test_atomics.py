@@ -91,6 +91,7 @@ def atomics(draw: Any) -> Program:
         [Output(kind, after, memory), Output(kind, old if used else old * 0, np.zeros_like(old))],
         # The interpreter has no 16-bit floats here, and of floats no exchange.
         interpretable=kind.bits >= 32 and not (kind.is_float and name == "xchg"),
+        any_order=not used and name not in ("xchg", "cas"),
         stored=counted + used * values.size,
     )
 
