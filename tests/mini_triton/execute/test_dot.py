@@ -5,6 +5,7 @@ import torch
 import triton
 import triton.language as tl
 from mini_triton import settings
+from mini_triton.execute.dot import to_tf32
 
 from tests.mini_triton.comparing import assert_same, integers, normal, run, simulator_only
 
@@ -162,3 +163,14 @@ def test_nan_and_infinity_pass_through():
         assert torch.isnan(out[1]).all()
         assert (out[2] == torch.inf).all()
         assert (out[3:] == 16).all()
+
+
+def test_tf32_keeps_what_is_no_number():
+    """NaN whose last bits are all that it has, infinities of both signs, and what rounds to one."""
+    bits = torch.tensor([0x7F800001, 0x7FFFFFFF, -1, 0x7F800000, -0x800000, 0x7F7FFFFF])
+    x = bits.to(torch.int32).view(torch.float32)
+    rounded = to_tf32(x)
+    assert torch.isnan(rounded[:3]).all()
+    assert rounded[3:].tolist() == [torch.inf, -torch.inf, torch.inf]
+    for plain in (torch.tensor([1 + 2.0**-11, -(2.0**-20)]), x[3:5]):
+        assert to_tf32(plain).tolist() == to_tf32(torch.cat([plain, x]))[:2].tolist()
