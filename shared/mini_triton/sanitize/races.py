@@ -13,7 +13,9 @@ Two lanes of one store that write different values to one element are found as w
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +28,9 @@ from mini_triton.sanitize.checks import RACES
 from mini_triton.sanitize.clocks import Clocks, local, orders
 from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
 
-_PROGRAM = (1 << 32) - 1
+if TYPE_CHECKING:
+    from mini_triton.execute.machine import Machine
+
 _DONE: dict[Verb, str] = {"load": "loaded", "store": "stored", "atomic": "updated"}
 _DOES: dict[Verb, str] = {"load": "loads", "store": "stores", "atomic": "updates"}
 
@@ -44,7 +48,9 @@ class Races:
     _ops: list[Op] = field(default_factory=list)
     _numbers: dict[int, int] = field(default_factory=dict)
     _clocks: Clocks | None = None
-    _ready: bool = False
+    _shift: int = 0
+    mask: int = 0
+    dtype: type = np.int64
     _part: dict[int, set[int]] = field(default_factory=dict)  # by tensor: operations in findings
 
     def begin(self, shadow: Shadow) -> None:
@@ -59,13 +65,12 @@ class Races:
 
     def access(self, access: Access, touched: Touched) -> None:
         """Compares an access with those before it, then keeps it."""
-        if not self._ready:
-            self._ready = True
-            machine = access.frame.machine
-            if orders(machine.program):
-                self._clocks = Clocks(int(np.prod(machine.grid)))
+        if not self._shift:
+            self._prepare(access.frame.machine)
         steps = None if self._clocks is None else self._clocks.now(touched.programs)
-        codes = touched.programs | (self._number(access.op) << 32)
+        codes: Array = (touched.programs | (self._number(access.op) << self._shift)).astype(
+            self.dtype
+        )
         look = _Look(self, access, touched, codes, steps)
         op = access.op
         if access.kind == "load" and not op.attrs.get("isVolatile"):
@@ -86,6 +91,16 @@ class Races:
             at, programs = touched.at[:: touched.units], touched.programs[:: touched.units]
             self._clocks.pass_on(op, touched.region, at, programs)
 
+    def _prepare(self, machine: Machine) -> None:
+        """A code, of an operation and a program, has 32 bits if these suffice."""
+        programs = math.prod(machine.grid)
+        self._shift = programs.bit_length()
+        self.mask = (1 << self._shift) - 1
+        operations = len(machine.program.walk())
+        self.dtype = np.int32 if self._shift + operations.bit_length() < 32 else np.int64
+        if orders(machine.program):
+            self._clocks = Clocks(programs)
+
     def _number(self, op: Op) -> int:
         if id(op) not in self._numbers:
             self._numbers[id(op)] = len(self._ops)
@@ -99,12 +114,12 @@ class Races:
 
     def found(self, access: Access, touched: Touched, lane: int, code: int, count: int) -> None:
         """Notes a race of a lane's program with the access that a code stands for."""
-        other = self._ops[code >> 32]
+        other = self._ops[code >> self._shift]
         key = (access.buffer.position, id(access.op), id(other))
         part = self._part.setdefault(access.buffer.position, set())
         if not part >= {id(access.op), id(other)}:
             part |= {id(access.op), id(other)}
-            program, before = int(touched.programs[lane]), code & _PROGRAM
+            program, before = int(touched.programs[lane]), code & self.mask
             index = element(touched.region, int(touched.at[lane]), access.buffer)
             self.findings[key] = _race(access, program, other, before, index, count)
 
@@ -123,15 +138,15 @@ class _Look:
         at, region = self._touched.at, self._touched.region
         if not region.has(name):
             return
-        codes = region.table(name)[at]
-        clash = (codes >= 0) & ((codes & _PROGRAM) != self._touched.programs)
+        codes = self._table(name)[at]
+        clash = (codes >= 0) & ((codes & self._races.mask) != self._touched.programs)
         if but is not None:
             clash &= ~but
         if not clash.any():
             return
         lanes = clash.nonzero()[0]
         if self._steps is not None:
-            others, steps = codes[lanes] & _PROGRAM, region.table(f"{name} at")[at[lanes]]
+            others, steps = codes[lanes] & self._races.mask, region.table(f"{name} at")[at[lanes]]
             lanes = lanes[~self._races.seen(self._touched.programs[lanes], others, steps)]
         if len(lanes):
             first = int(lanes[0])
@@ -140,11 +155,11 @@ class _Look:
 
     def keep(self, name: str) -> None:
         """Keeps the first program that uses a unit, and the last other one."""
-        first = self._touched.region.table(name)[self._touched.at]
-        other = (first >= 0) & ((first & _PROGRAM) != self._touched.programs)
+        first = self._table(name)[self._touched.at]
+        other = (first >= 0) & ((first & self._races.mask) != self._touched.programs)
         self._set(name, ~other)
-        first = self._touched.region.table(name)[self._touched.at]
-        other = (first & _PROGRAM) != self._touched.programs
+        first = self._table(name)[self._touched.at]
+        other = (first & self._races.mask) != self._touched.programs
         if other.any():
             self._set(f"{name} other", other)
 
@@ -152,8 +167,8 @@ class _Look:
         """Compares a store with earlier ones and with its own lanes, then keeps it."""
         at, region = self._touched.at, self._touched.region
         values = self._values()
-        lanes = np.arange(len(at))
-        table = region.table("lane", 0)
+        lanes = np.arange(len(at), dtype=np.int32)
+        table = region.table("lane", 0, np.int32)
         table[at] = lanes  # of lanes on one unit, the last one stays
         winner = table[at]
         clash = winner != lanes
@@ -175,15 +190,16 @@ class _Look:
 
     def _set(self, name: str, where: Array | None) -> None:
         """Puts codes, and steps if there are clocks, at all units or some."""
-        region, at, codes, steps = (
-            self._touched.region, self._touched.at, self._codes, self._steps,
-        )  # fmt: skip
+        at, codes, steps = self._touched.at, self._codes, self._steps
         if where is not None and not where.all():
             at, codes = at[where], codes[where]
             steps = None if steps is None else steps[where]
-        region.table(name)[at] = codes
+        self._table(name)[at] = codes
         if steps is not None:
-            region.table(f"{name} at", 0)[at] = steps
+            self._touched.region.table(f"{name} at", 0, np.int32)[at] = steps
+
+    def _table(self, name: str) -> Array:
+        return self._touched.region.table(name, -1, self._races.dtype)
 
     def _values(self) -> Array | None:
         """The bits that each unit is to get: those of its whole element; None if unknown."""
