@@ -26,6 +26,11 @@ def simulator_only(reason):
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 
 
+def from_triton(first, reason):
+    """Marks a test of what earlier versions of Triton have not, and says what that is."""
+    return pytest.mark.skipif(first > TRITON, reason=f"Triton {triton.__version__}: {reason}")
+
+
 def until_triton(last, reason):
     """Marks a test of what later versions of Triton have not, and says what that is."""
     return pytest.mark.skipif(last < TRITON, reason=f"Triton {triton.__version__}: {reason}")

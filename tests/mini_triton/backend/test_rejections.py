@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from triton.compiler.errors import CompilationError
 
-from tests.mini_triton.comparing import line_of
+from tests.mini_triton.comparing import TRITON, line_of
 
 
 @triton.jit
@@ -125,11 +125,15 @@ def test_words_and_line(kernel):
     assert caught.value.__notes__ == [f"in {line_of(kernel, text)}"]
 
 
+#: What Triton blames for types that differ: 3.6 the last return, later ones the function.
+_BLAMED = "return 2.5" if TRITON < (3, 7) else "def two_returns"
+
+
 @pytest.mark.parametrize(
     ("kernel", "callee", "text", "more", "words"),
     [
         (in_helper, helper, "tl.arange(0, 3)", (), "arange's range must be a power of 2"),
-        (return_mismatch, two_returns, "def two_returns", (3,), "Return type mismatch"),
+        (return_mismatch, two_returns, _BLAMED, (3,), "eturn type"),
     ],
     ids=["helper", "returns"],
 )

@@ -160,9 +160,8 @@ def table_kernel(addresses_ptr, out_ptr):
 
 
 def test_an_address_in_no_tensor_of_the_launch():
-    elsewhere = normal(4)
     with pytest.raises(mini_triton.OutOfBounds, match="lies in no tensor of this launch"):
-        table_kernel[(1,)](torch.tensor([elsewhere.data_ptr()]), torch.zeros(1))
+        table_kernel[(1,)](torch.tensor([4096]), torch.zeros(1))
 
 
 @triton.jit
@@ -188,3 +187,22 @@ def test_atomics_are_checked_too():
     with pytest.raises(mini_triton.OutOfBounds, match=r"updates element 20 of out_ptr"):
         atomic_kernel[(3,)](out, N=8)
     assert_same(out, torch.zeros(20, dtype=torch.int32))
+
+
+@triton.jit
+def mask_of_another_line_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, MASKED: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = i < n
+    if MASKED:
+        tl.atomic_add(y_ptr + i, 1.0, mask=inside)
+    else:
+        tl.atomic_add(y_ptr + i, 1.0)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_the_mask_that_lets_a_lane_through_is_named_by_its_line(masked):
+    with pytest.raises(mini_triton.OutOfBounds) as caught:
+        mask_of_another_line_kernel[(3,)](normal(20), torch.zeros(20), 24, BLOCK=8, MASKED=masked)
+    line = line_of(mask_of_another_line_kernel, "inside =").rpartition(":")[2]
+    hint = f"the mask of line {line} lets" if masked else "the access has no mask"
+    assert hint in str(caught.value)

@@ -51,7 +51,7 @@ def test_an_unsupported_operation_is_named_before_anything_runs():
         unsupported_kernel[(1,)](normal(8), out, 3)
     message = str(caught.value)
     assert message.startswith(line_of(unsupported_kernel, "brev.b32"))
-    assert "kernel unsupported_kernel uses tt.elementwise_inline_asm" in message
+    assert "kernel unsupported_kernel uses tl.inline_asm_elementwise" in message
     assert isinstance(caught.value, mini_triton.KernelError)
     assert not out.any()
 
