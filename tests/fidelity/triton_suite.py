@@ -3,8 +3,8 @@
     python tests/fidelity/triton_suite.py TRITON/python/test/unit/language --sample 2
     python tests/fidelity/triton_suite.py TRITON/python/test/unit/language -k "dot and not scaled"
 
-`TRITON` is a checkout of Triton at the version that is installed; some of its tests need `scipy`.
-The whole takes some hours on two cores. Results are kept in `dist/fidelity`: `--keep` prints the
+`TRITON` is a checkout of Triton at the version that is installed. Some of its tests need scipy:
+`pip install --no-deps --target build/fidelity scipy==1.17.1`. The whole takes hours on two cores. Results are kept in `dist/fidelity`: `--keep` prints the
 table again without running anything, and a run of some files or tests only replaces their results.
 
 On the simulator the tests see the compute capability 9.0; those that they skip for it run again
@@ -39,6 +39,8 @@ from tests.fidelity.triton_table import (  # noqa: E402
     read_results,
 )
 
+#: Packages that only suites of others need.
+SITE = HOUSE / "build" / "fidelity"
 EXPLAINED = Path(__file__).with_name("triton_explained.toml")
 SIDES = ("simulator", "interpreter")
 #: What the tests see on the simulator; those that are skipped for one are tried with the next.
@@ -88,7 +90,7 @@ class Run:
                 self._pytest(side, results, *again)
 
     def _pytest(self, side: str, results: Path, *more: str) -> None:
-        env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(HOUSE)}
+        env = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": f"{HOUSE}{os.pathsep}{SITE}"}
         env["TRITON_CACHE_DIR"] = str(results.parent / f"cache-{side}")
         env.pop("TRITON_INTERPRET", None)
         env |= (
