@@ -4,8 +4,9 @@
     python tests/fidelity/triton_suite.py TRITON/python/test/unit/language -k "dot and not scaled"
 
 `TRITON` is a checkout of Triton at the version that is installed. Some of its tests need scipy:
-`pip install --no-deps --target build/fidelity scipy==1.17.1`. The whole takes hours on two cores. Results are kept in `dist/fidelity`: `--keep` prints the
-table again without running anything, and a run of some files or tests only replaces their results.
+`pip install --no-deps --target build/fidelity scipy==1.17.1`. The whole takes hours on two cores.
+Results are kept in `dist/fidelity`: `--keep` prints the table again without running anything, and a
+run of some files or tests only replaces their results.
 
 On the simulator the tests see the compute capability 9.0; those that they skip for it run again
 with 10.0, and then with 8.0.
