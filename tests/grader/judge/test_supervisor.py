@@ -89,6 +89,56 @@ def test_an_exception_shows_the_students_frames_only(first):
     assert "running.py" not in result.message
 
 
+#: Ways to hand tensors to a kernel: as items of a tuple, by descriptors, by addresses.
+WAYS = {
+    "a tuple": """
+        @triton.jit
+        def double_kernel(pair, n, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            tl.store(pair[1] + at, 2 * tl.load(pair[0] + at, mask=at < n), mask=at < n)
+
+        def double(x):
+            y = torch.empty_like(x)
+            double_kernel[(triton.cdiv(x.numel(), 16),)]((x, y), x.numel(), BLOCK=16)
+            return y
+    """,
+    "descriptors": """
+        from triton.tools.tensor_descriptor import TensorDescriptor
+
+        @triton.jit
+        def double_kernel(source, target, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK
+            target.store([at], 2 * source.load([at]))
+
+        def double(x):
+            y = torch.empty_like(x)
+            both = [TensorDescriptor(t, [t.numel()], [1], [16]) for t in (x, y)]
+            double_kernel[(triton.cdiv(x.numel(), 16),)](*both, BLOCK=16)
+            return y
+    """,
+    "addresses": """
+        @triton.jit
+        def double_kernel(x_address, y_address, n, BLOCK: tl.constexpr):
+            at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+            source = x_address.to(tl.pointer_type(tl.float32))
+            target = y_address.to(tl.pointer_type(tl.float32))
+            tl.store(target + at, 2 * tl.load(source + at, mask=at < n), mask=at < n)
+
+        def double(x):
+            y = torch.empty_like(x)
+            places = x.data_ptr(), y.data_ptr()
+            double_kernel[(triton.cdiv(x.numel(), 16),)](*places, x.numel(), BLOCK=16)
+            return y
+    """,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_judge_executes_kernels_that_take_tensors_in_other_ways(grade, way):
+    report = grade(WAYS[way])
+    assert report.tests[0].verdict is Verdict.PASSED, report.tests[0].message
+
+
 def test_a_kernels_error_is_shown_as_it_is(first):
     result = first(
         """
