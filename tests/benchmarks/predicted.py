@@ -1,9 +1,11 @@
-"""What the hardware model predicts of Nsight Compute's counters, as JSON.
+"""What the hardware model predicts of Nsight Compute's counters.
 
     python tests/benchmarks/predicted.py [--gpu H200] [--only NAME] > predicted.json
+    python tests/benchmarks/predicted.py --table            # beside what was measured
 
-Runs the cases of `hardware_cases.py` on the simulator, a few seconds each, and prints by case the
-counters of its kernel under their names at Nsight Compute, and the sectors of each source line.
+Runs the cases of `hardware_cases.py` on the simulator, a few seconds each. The JSON has the
+counters by case, the sectors of each source line, resources and least times; the table the
+counters beside those of `measured_h200.json`, with the error in per cent.
 """
 
 from __future__ import annotations
@@ -19,10 +21,13 @@ from typing import Any
 os.environ.setdefault("TRITON_DEFAULT_BACKEND", "mini_triton")
 
 import mini_triton
+from console import print_header, print_table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.benchmarks import hardware_cases
+
+MEASURED = Path(__file__).with_name("measured_h200.json")
 
 
 def counters(record: mini_triton.LaunchRecord) -> dict[str, int]:
@@ -97,15 +102,56 @@ def predict(case: hardware_cases.Case, gpu: str) -> dict[str, Any]:
     }
 
 
+#: Counter → what the table calls it.
+_SHOWN = {
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum": "L1 load sectors",
+    "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum": "L1 store sectors",
+    "lts__t_sectors_srcunit_tex_op_read.sum": "L2 read sectors",
+    "lts__t_sectors_srcunit_tex_op_write.sum": "L2 write sectors",
+    "dram__bytes_read.sum": "DRAM bytes read",
+    "dram__bytes_write.sum": "DRAM bytes written",
+}
+
+
+def beside_measured(found: dict[str, dict[str, Any]]) -> None:
+    """Prints a row for each case and counter: predicted, measured, error.
+
+    A prediction is a range where requests of several SMs may be merged before L2.
+    """
+    measured = json.loads(MEASURED.read_text())
+    rows = []
+    for name, predicted in found.items():
+        case = name
+        for counter, title in _SHOWN.items():
+            if counter not in measured["cases"].get(name, {}):
+                continue
+            actual = measured["cases"][name][counter]
+            high = predicted["counters"][counter]
+            low = predicted["at_least"].get(counter, high)
+            nearest = min(max(actual, low), high)
+            error = f"{(nearest - actual) / actual:+.2%}" if nearest != actual else "0"
+            if low < actual < high:
+                error = f"within: {high / actual:.2f} requests merged into one"
+            said = f"{high:,}" if low == high else f"{low:,} to {high:,}"
+            rows.append([case, title, said, f"{actual:,}", error])
+            case = ""
+    print_header(f"predicted, and measured on {measured['machine']}")
+    print_table(["case", "counter", "predicted", "measured", "error"], rows)
+
+
 def main() -> None:
-    """Prints predictions of all cases."""
+    """Prints predictions."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--gpu", default="H200")
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--table", action="store_true", help="beside what was measured")
     arguments = parser.parse_args()
     found = {c.name: predict(c, arguments.gpu) for c in hardware_cases.chosen(arguments.only)}
-    json.dump({"gpu": arguments.gpu, "cases": found}, sys.stdout, indent=1)
-    print()
+    if arguments.table:
+        beside_measured(found)
+    else:
+        json.dump({"gpu": arguments.gpu, "cases": found}, sys.stdout, indent=1)
+        print()
 
 
 if __name__ == "__main__":

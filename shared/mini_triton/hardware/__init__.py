@@ -22,6 +22,8 @@ caches        L1 and L2 over waves of programs
 arithmetic    floating-point operations, by the unit that does them
 roofline      the least time, and what it is bound by
 record        what is kept of all this
+units         times and operations for people
+display       tables for terminals
 model         puts it together
 """
 
