@@ -340,16 +340,26 @@ def _describe(
         f"{buffer.shape}, strides {buffer.stride}, so that its pointer reaches elements 0 to "
         f"{numel - 1}"
     )
-    masked = len(op.operands) > (2 if op.name == "tt.store" else 1)
-    hint = (
-        "the mask lets this lane through: compare it with the tensor's sizes and strides"
-        if masked
-        else "the access has no mask: give it one that is true only inside the tensor"
-    )
     return (
         f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element "
-        f"{offset} of {buffer.name}, {where}. No memory was changed; {hint}."
+        f"{offset} of {buffer.name}, {where}. No memory was changed; {_hint(frame, op)}."
     )
+
+
+#: Which operand of an access is its mask, if it has so many.
+_MASK = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
+
+
+def _hint(frame: Frame, op: Op) -> str:
+    """What to look at: the mask, and the line that makes it, if there is one."""
+    position = _MASK.get(op.name, len(op.operands))
+    slot = op.operands[position] if position < len(op.operands) else None
+    ops = frame.machine.program.walk() if slot is not None else []
+    made = next((found for found in ops if slot in found.results), None)
+    if slot is None or (made is not None and made.name == "arith.constant"):
+        return "the access has no mask: give it one that is true only inside the tensor"
+    line = f" of line {made.where.line}" if made and made.where.line != op.where.line else ""
+    return f"the mask{line} lets this lane through: compare it with the tensor's sizes and strides"
 
 
 # -------------------------------------------------------------------- pointers of unknown origin
