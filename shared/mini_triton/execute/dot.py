@@ -67,8 +67,9 @@ def _lanes(value: Value) -> Tensor:
 
 def _operand(op: Op, value: Value, kind: Type) -> Operand:
     """A full tile in the dtype of the product; what programs share stays shared."""
-    tiles = value.tiles if isinstance(value, Shared) else _lanes(value)
-    tiles = tiles.expand(tiles.shape[0], *kind.shape)
+    given = tiles = value.tiles if isinstance(value, Shared) else _lanes(value)
+    if tiles.shape[1:] != kind.shape:
+        tiles = tiles.expand(tiles.shape[0], *kind.shape)
     if not kind.is_float:
         tiles = tiles.double()
     elif tiles.dtype != torch.float64:
@@ -76,7 +77,9 @@ def _operand(op: Op, value: Value, kind: Type) -> Operand:
         tiles = to_tf32(tiles) if asked and tiles.dtype == torch.float32 else tiles.float()
     if tiles.dtype == torch.float64 or op.operand_types[0].shape[-1] >= _LAYOUT_MATTERS:
         tiles = tiles.contiguous()
-    return value.of(tiles) if isinstance(value, Shared) else tiles
+    if isinstance(value, Shared):
+        return value if tiles is given else value.of(tiles)
+    return tiles
 
 
 def _programs(value: Value) -> int:

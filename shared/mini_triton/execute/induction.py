@@ -224,7 +224,8 @@ class Induction:
         """Runs all trips; returns the carried values after them."""
         frame = self._frame
         passed = [v for v, end in zip(self._carried, self._ends, strict=True) if end is None]
-        for trip in range(self._trips):
+        nothing_left = len(self._block.ops) == 1 and not passed
+        for trip in range(0 if nothing_left else self._trips):
             for slot, value in self._fixed:
                 frame[slot] = value
             for slot, even in self._even:
