@@ -535,5 +535,6 @@ RULES: dict[str, Rule] = {
     "tt.get_num_programs": _program,
     "tt.assert": _assert,
     "tt.print": _nothing,
-    "llvm.intr.assume": _nothing,
+    **dict.fromkeys(("gpu.barrier", "ttg.barrier", "llvm.intr.assume"), _nothing),
+    **{f"tt.grid_dependency_{what}": _nothing for what in ("wait", "launch_dependents")},
 }
