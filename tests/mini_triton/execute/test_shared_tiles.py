@@ -127,6 +127,28 @@ def test_bits_do_not_depend_on_which_programs_run_together(chunked, elements):
 
 
 @triton.jit
+def transposed_kernel(a_ptr, b_ptr, c_ptr, stride, K: tl.constexpr):
+    """c_p = a_p · bᵀ, all of float64; the rows of b are those of all programs."""
+    n, k, pid = tl.arange(0, 16), tl.arange(0, K), tl.program_id(0)
+    a = tl.load(a_ptr + pid * stride + n[:, None] * K + k[None, :])
+    b = tl.load(b_ptr + pid // 2 * 16 * K + n[:, None] * K + k[None, :])
+    c = tl.dot(a, tl.trans(b), out_dtype=tl.float64)
+    tl.store(c_ptr + pid * 256 + n[:, None] * 16 + n[None, :], c)
+
+
+@pytest.mark.parametrize("k", [16, 256])
+def test_bits_of_float64_do_not_depend_on_how_tiles_lie_in_memory(chunked, k):
+    a, b = normal(6, 16 * k + 8).double(), normal(48, k, seed=1).double()
+    together, apart = (torch.empty(6, 16, 16, dtype=torch.float64) for _ in range(2))
+    transposed_kernel[(6,)](a, b, together, a.stride(0), K=k)
+    chunked(1)
+    transposed_kernel[(6,)](a, b, apart, a.stride(0), K=k)
+    assert torch.equal(together, apart)
+    exact = a[:, : 16 * k].view(6, 16, k) @ b.view(3, 16, k)[[0, 0, 1, 1, 2, 2]].transpose(1, 2)
+    torch.testing.assert_close(together, exact)
+
+
+@triton.jit
 def carried_kernel(a_ptr, out_ptr, prev_ptr, OUTER: tl.constexpr, INNER: tl.constexpr):
     """Sums products in an inner loop; an outer one keeps the sum of the round before."""
     n = tl.arange(0, 16)
