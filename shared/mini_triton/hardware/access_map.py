@@ -144,11 +144,19 @@ class Touched:
         return min(rows, MOST_ROWS), min(columns, MOST_COLUMNS)
 
     @cached_property
+    def _axes(self) -> tuple[Array, Array]:
+        """The cell along each axis of the picture, of each row and column of elements, int32."""
+        row, column = (
+            (np.arange(size) * cells // size).astype(np.int32)
+            for size, cells in zip(self._matrix, self._grid, strict=True)
+        )
+        return row, column
+
+    @cached_property
     def _cell(self) -> Array:
         """The cell of each element of the buffer, int32; `_cells` for what lies in between."""
-        (rows, columns), (down, across) = self._matrix, self._grid
-        row = np.arange(rows, dtype=np.int64) * down // rows * across
-        column = np.arange(columns, dtype=np.int64) * across // columns
+        row, column = self._axes
+        row = row * np.int32(self._grid[1])
         cell = np.full(self.buffer.flat.numel(), self._cells, dtype=np.int32)
         if cell.size:
             shape = self.buffer.shape or (1,)
@@ -165,7 +173,10 @@ class Touched:
             for kind in self._counts
         }
         rows, columns = self._grid
-        elements = np.bincount(self._cell, minlength=self._cells + 1)[: self._cells]
+        if any(stride == 0 for stride in self.buffer.stride) or not self.buffer.flat.numel():
+            elements = np.bincount(self._cell, minlength=self._cells + 1)[: self._cells]
+        else:
+            elements = np.outer(*map(np.bincount, self._axes)).reshape(-1)
         return AccessMap(
             rows,
             columns,

@@ -63,6 +63,15 @@ def test_leading_axes_are_rows_and_vectors_are_long():
     assert Touched(buffer(torch.zeros(0, 4))).picture().reads == [0] * 4
 
 
+def test_an_expanded_tensor_has_the_elements_of_its_memory():
+    touched = Touched(buffer(torch.zeros(1, 3).expand(4, 3)))
+    tiles(touched, range(4), [0] * 4, [0, 1, 2])
+    found = touched.picture()
+    assert sum(found.elements) == 3
+    assert sum(found.reads) == 12
+    assert touched.loaded_bytes == 12
+
+
 def test_what_lies_between_elements_is_in_no_cell():
     touched = Touched(buffer(torch.zeros(4, 4)[:, :2]))
     tiles(touched, [0], [0], np.arange(14), reads=False, writes=True)
