@@ -389,8 +389,9 @@ def _unpacked(op: Op, kind: Type, side: int) -> tuple[int, int]:
     name = "lr"[side] + "hs"
     rows, columns = kind.shape[-2:]
     if op.attrs.get(name) != "e2m1":
-        floats = op.attrs.get(name) in ("bf16", "fp16") and kind.element in ("bf16", "f16")
-        need(floats or kind.itemsize == 1, f"{kind} is no {op.attrs.get(name)}")
+        wide = {"bf16": "bf16", "fp16": "f16"}.get(str(op.attrs.get(name)))
+        fits = kind.element == wide if wide else kind.itemsize == 1
+        need(fits, f"{kind} is no {op.attrs.get(name)}")
         return rows, columns
     need(kind.element == "i8", f"{kind} does not hold e2m1")
     along_depth = op.attrs.get(f"{name}_k_pack", True)

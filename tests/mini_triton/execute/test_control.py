@@ -325,3 +325,33 @@ def test_program_ids_of_one_to_three_axes(grid):
     x, y, z = torch.arange(nx), torch.arange(ny), torch.arange(nz)
     right = x + 100 * y[:, None] + 10000 * z[:, None, None] + 1000000 * nz
     assert_same(out, right.int())
+
+
+UNSIGNED_LOOP = """
+module {
+  tt.func public @k(%p: !tt.ptr<i32>, %first: i32, %last: i32) {
+    %one = arith.constant 1 : i32
+    %zero = arith.constant 0 : i32
+    %n = scf.for unsigned %i = %first to %last step %one iter_args(%sum = %zero) -> (i32) : i32 {
+      %next = arith.addi %sum, %one : i32
+      tt.store %p, %i : !tt.ptr<i32>
+      scf.yield %next : i32
+    }
+    %q = tt.addptr %p, %one : !tt.ptr<i32>, i32
+    tt.store %q, %n : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "trips", "final"),
+    [(2**31 - 2, 2**31 + 2, 4, -(2**31) + 1), (2**32 - 1, 3, 0, 7), (0, 3, 3, 2)],
+)
+def test_a_loop_over_unsigned_numbers(first, last, trips, final):
+    """Triton's front end makes none today; the counter's bits are those of unsigned integers."""
+    out = torch.full((2,), 7, dtype=torch.int32)
+    launch = mini_triton.Launch("k", UNSIGNED_LOOP, (1, 1, 1), [out, first, last], ["p", "a", "b"])
+    mini_triton.LocalDevice().launch(launch)
+    assert out.tolist() == [final, trips]

@@ -2,10 +2,12 @@
 
 import itertools
 
+import mini_triton
 import pytest
 import torch
 import triton
 import triton.language as tl
+from mini_triton.execute.prepare import prepare
 
 from tests.mini_triton.comparing import assert_same, integers, normal, run, simulator_only
 
@@ -131,3 +133,39 @@ def test_bits_of_integers_are_read_as_the_format_says():
     kinds = ("e5m2", "e5m2")
     found = launched(x.view(torch.uint8), None, y.view(torch.uint8), None, kinds)
     assert_same(found, launched(x, None, y, None, kinds))
+
+
+FORGED = """
+module {{
+  tt.func public @k(%p: !tt.ptr<i8>) {{
+    %a = arith.constant dense<0> : tensor<{a}xi8>
+    %s = arith.constant dense<127> : tensor<{s}xi8>
+    %b = arith.constant dense<0> : tensor<{b}xi8>
+    %c = arith.constant dense<0.0> : tensor<{c}xf32>
+    %d = tt.dot_scaled %a scale %s, %b, %c lhs = {lhs} rhs = e4m3 {{fastMath = false}} : \
+tensor<{a}xi8>, tensor<{s}xi8> * tensor<{b}xi8> -> tensor<{c}xf32>
+    tt.return
+  }}
+}}
+"""
+RIGHT = {"a": "32x64", "s": "32x2", "b": "64x16", "c": "32x16", "lhs": "e4m3"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "what"),
+    [
+        ({"s": "32x128"}, "does not scale 64 factors"),
+        ({"s": "16x2"}, "does not scale 64 factors"),
+        ({"s": "64"}, "it does not take"),
+        ({"b": "32x16"}, "there is no product"),
+        ({"c": "32x32"}, "there is no product"),
+        ({"lhs": "e2m1"}, "there is no product"),
+        ({"lhs": "bf16"}, "is no bf16"),
+        ({"lhs": "fp16"}, "is no fp16"),
+    ],
+    ids=str,
+)
+def test_forged_shapes_are_refused(wrong, what):
+    prepare(FORGED.format(**RIGHT), "k")
+    with pytest.raises(mini_triton.BadProgram, match=what):
+        prepare(FORGED.format(**RIGHT | wrong), "k")
