@@ -2,9 +2,9 @@
 
 torch's integers are signed and wrap. Unsigned readings are made by widening (up to 32 bits) or by
 numpy's unsigned views (64 bits). What C leaves undefined is given the value that an H200 gives: a
-quotient by zero has all bits set, a remainder by zero is the dividend (of 64 bits it depends on the
-code around it), a shift by the width or more gives 0 (or the sign), and of a 64-bit shift's amount
-the low 32 bits count.
+quotient by zero has all bits set, a remainder by zero is the dividend (of 64 bits, and where LLVM
+knows something of the operands, it depends on the code around it), a shift by the width or more
+gives 0 (or the sign), and of a 64-bit shift's amount the low 32 bits count.
 """
 
 from __future__ import annotations

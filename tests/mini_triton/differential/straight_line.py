@@ -2,8 +2,9 @@
 
 The value that a line should give is computed as the line is drawn, so that a step can look at the
 data: what C and Triton leave undefined (a float that an integer cannot hold, a sum whose order
-matters) is not drawn. Integer arithmetic wraps; a quotient by zero has all bits set and a remainder
-by zero is the dividend, of up to 32 bits, as on an H200; the lowest integer over −1 is itself.
+matters) is not drawn. Integer arithmetic wraps; the lowest integer over −1 is itself. Of up to 32
+bits a quotient by zero has all bits set and a remainder by zero is the dividend, which is what an
+H200 gives when it cannot know the operands; what LLVM knows of them can change it.
 """
 
 from __future__ import annotations
@@ -286,7 +287,7 @@ def quotient(builder: Builder) -> bool:
         if a.kind.bits < 32 and DEVICE != "cpu":
             return False
         return builder.add(text, a.kind, _computed(np.divide, a.kind, x, y))
-    if (y == 0).any() and (builder.plain or a.kind.bits == 64):
+    if (y == 0).any() and (builder.plain or a.kind.bits == 64 or DEVICE != "cpu"):
         return False
     overflow = (x == np.iinfo(a.kind.held).min) & (y == -1) if a.kind.is_signed else y != y
     if overflow.any() and builder.plain:
@@ -319,9 +320,14 @@ def shift(builder: Builder) -> bool:
     return builder.add(text, a.kind, _computed(function, a.kind, x, amount))
 
 
+def _only_here(var: Var) -> bool:
+    """8-bit floats: a GPU can convert them to other floats, and nothing else."""
+    return DEVICE != "cpu" and var.kind in EIGHT_BIT
+
+
 def comparison(builder: Builder) -> bool:
     """< <= > >= == of which a NaN makes false, != of which it makes true."""
-    found = pair(builder, lambda v: v.kind is not INT1)
+    found = pair(builder, lambda v: v.kind is not INT1 and not _only_here(v))
     if found is None:
         return False
     a, b, left, right = found
@@ -389,7 +395,7 @@ def unary(builder: Builder) -> bool:
 # ------------------------------------------------------------------------------------------ casts
 def cast(builder: Builder) -> bool:
     """To any type that the program may have; of floats to integers only what fits."""
-    a = builder.pick(lambda v: v.kind is not INT1 or True)
+    a = builder.pick(lambda v: not _only_here(v))
     if a is None:
         return False
     target: Kind = builder.one_of([k for k in builder.kinds if k is not a.kind] or [INT32])

@@ -86,7 +86,7 @@ def indexing(draw: Any) -> Program:
         f"{through} + p * 3 - q",
         "look(index, j + p)",
         "look(index, i * 2 + q) + j",
-        f"(i * j + {affine}) % 32 + 32",
+        "(i * j + j * 3 + p * 5 + q) % 32 + 32",
         "n * 5 + j + i",
     ]
     text = draw(st.sampled_from(formulas))
