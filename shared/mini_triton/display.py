@@ -11,6 +11,7 @@ from rich.text import Text
 from mini_triton.finding import in_words
 from mini_triton.groups import grouped
 from mini_triton.hardware.display import efficiency, hardware_tables, wasteful
+from mini_triton.host import HostOp
 from mini_triton.page.source import Line, listing
 
 if TYPE_CHECKING:
@@ -18,33 +19,51 @@ if TYPE_CHECKING:
     from mini_triton.profiler import Profile
 
 
-def _counts(traffic: Traffic) -> list[str]:
-    counts = (traffic.loaded, traffic.stored, traffic.loaded_bytes, traffic.stored_bytes)
+def _cells(*counts: int) -> list[str]:
     return [f"{count:,}" if count else "–" for count in counts]
 
 
 def traffic_table(profile: Profile) -> Table:
-    """Launches by tensor, then host operations, then totals."""
+    """Launches by tensor, then host operations, then totals.
+
+    Elements and bytes; with a modelled GPU, bytes and unique bytes.
+    """
+    modelled = any(launch.hardware for launch in profile.launches)
     table = Table(title="Memory traffic", title_justify="left")
     table.add_column(Text("kernel [grid]"), overflow="fold")
     table.add_column("tensor")
-    for heading in ("loaded", "stored", "loaded B", "stored B"):
+    bytes_moved = ["loaded B", "stored B"]
+    unique = ["unique\nloaded B", "unique\nstored B"]
+    for heading in bytes_moved + unique if modelled else ["loaded", "stored", *bytes_moved]:
         table.add_column(heading, justify="right")
+
+    def counts(of: Traffic | HostOp, unique: tuple[int, int] = (0, 0)) -> list[str]:
+        if modelled:
+            return _cells(of.loaded_bytes, of.stored_bytes, *unique)
+        return _cells(of.loaded, of.stored, of.loaded_bytes, of.stored_bytes)
+
     for launch in profile.launches:
         label = f"{launch.kernel} {list(launch.grid)}"
+        tensors = launch.hardware.tensors if launch.hardware else {}
         for name, traffic in launch.tensors.items():
-            table.add_row(Text(label), Text(name), *_counts(traffic))
+            found = tensors.get(name)
+            touched = (found.unique_loaded_bytes, found.unique_stored_bytes) if found else (0, 0)
+            table.add_row(Text(label), Text(name), *counts(traffic, touched))
             label = ""
         table.add_section()
     for op in profile.host:
-        counts = (op.loaded, op.stored, op.loaded_bytes, op.stored_bytes)
-        table.add_row(Text("host"), Text(op.name), *(f"{c:,}" if c else "–" for c in counts))
+        table.add_row(Text("host"), Text(op.name), *counts(op))
     table.add_section()
-    table.add_row("all kernels", "", *_counts(profile.total), style="bold")
+    all_unique = (
+        sum(launch.hardware.unique_loaded_bytes for launch in profile.launches if launch.hardware),
+        sum(launch.hardware.unique_stored_bytes for launch in profile.launches if launch.hardware),
+    )
+    table.add_row("all kernels", "", *counts(profile.total, all_unique), style="bold")
     if profile.host:
-        host_elements = (sum(o.loaded for o in profile.host), sum(o.stored for o in profile.host))
-        host_bytes = (profile.host_loaded_bytes, profile.host_stored_bytes)
-        table.add_row("all host operations", "", *(f"{c:,}" for c in host_elements + host_bytes))
+        elements = (sum(o.loaded for o in profile.host), sum(o.stored for o in profile.host))
+        moved = (profile.host_loaded_bytes, profile.host_stored_bytes)
+        every = HostOp("", *elements, *moved)
+        table.add_row("all host operations", "", *counts(every))
     return table
 
 

@@ -30,6 +30,17 @@ def test_launches_and_what_they_take():
     assert max(map(len, text.splitlines())) <= 100
 
 
+def test_unique_bytes_stand_beside_those_that_moved():
+    x, y = normal(256, 64), torch.empty(64, 256)
+    with mini_triton.profile(hardware="H200", host=False) as p:
+        column_kernel[(32,)](x, y, 64, BLOCK=256)
+    rows = [line.split("│") for line in shown(p.table()).splitlines()]
+    cells = [[cell.strip() for cell in row[2:-1]] for row in rows if len(row) > 3]
+    assert ["x_ptr", "32,768", "–", "32,768", "–"] in cells
+    assert ["y_ptr", "–", "32,768", "–", "32,768"] in cells
+    assert ["", "32,768", "32,768", "32,768", "32,768"] in cells
+
+
 def test_lines_that_waste_sectors_are_named():
     x, y = normal(256, 64), torch.empty(64, 256)
     record = modelled(lambda: column_kernel[(64,)](x, y, 64, BLOCK=256))
