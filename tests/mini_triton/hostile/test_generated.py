@@ -12,7 +12,7 @@ from tests.mini_triton.hostile.test_mutated import HUNT, hunting
 ARGUMENTS = [*(Tensor((size,), element) for element, size in PARAMETERS), 5, 0.5]
 
 
-@settings(hunting, max_examples=HUNT or 60)
+@settings(hunting, max_examples=HUNT or 40)
 @given(seed=st.integers(0, 2**40))
 @pytest.mark.timeout(36_000 if HUNT else 60)
 def test_generated(seed):
