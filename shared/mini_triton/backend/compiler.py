@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import triton
+from triton import knobs
 from triton._C.libtriton import ir, passes
 from triton.backends.compiler import BaseBackend, GPUTarget
 
@@ -50,7 +51,8 @@ class MiniTritonBackend(BaseBackend):
         Options of AMD's backend are taken as well: programs that ask whether the GPU is NVIDIA's
         give those if it is not, as Triton's own tutorials do.
         """
-        fusion = {"enable_fp_fusion": True}  # 3.9 warns of a change to come unless one says so
+        # Said outright, since 3.9 warns of a change to come otherwise.
+        fusion = {"enable_fp_fusion": knobs.language.default_fp_fusion}
         parsed = _nvidia().parse_options(fusion | options)
         for name in options.keys() & _AMDS_OPTIONS - vars(parsed).keys():
             object.__setattr__(parsed, name, options[name])  # frozen, and not shared yet

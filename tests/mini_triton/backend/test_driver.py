@@ -84,6 +84,12 @@ def test_options_of_other_backends_and_options_of_none():
         scale_kernel[(3,)](x, y, 20, 2.0, BLOCK=8, waves_per_cu=2)
 
 
+def test_triton_s_default_for_fused_multiplication_holds(monkeypatch):
+    monkeypatch.setattr(triton.knobs.language, "default_fp_fusion", False)
+    compiled = scale_kernel.warmup(torch.float16, torch.float16, 20, 0.25, BLOCK=8, grid=(3,))
+    assert compiled.metadata.enable_fp_fusion is False
+
+
 def test_warmup_compiles_and_runs_nothing():
     x, y = normal(20), torch.zeros(20)
     with mini_triton.profile() as p:
