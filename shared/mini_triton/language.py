@@ -231,7 +231,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
             "`x.to(…)`",
             "arith.extf arith.truncf tt.fp_to_fp",
             "to nearest even, or toward zero where asked for; 8-bit floats saturate: "
-            "`float8e4nv`, `float8e5`, `float8e4b15`",
+            "`float8e4nv`, `float8e5`, `float8e4b15` (Triton has the other two for AMD only)",
         ),
         _entry(
             "si_to_fp ui_to_fp fp_to_si fp_to_ui",
