@@ -385,8 +385,9 @@ def unary(builder: Builder) -> bool:
         )
     else:
         choices = [("-{}", np.negative), ("tl.abs({})", np.abs)]
-        if a.kind.bits >= 32:
+        if a.kind.bits >= 32 and DEVICE == "cpu":  # a GPU takes subnormal numbers for 0
             choices += [("tl.floor({})", np.floor), ("tl.ceil({})", np.ceil)]
+        if a.kind.bits >= 32:
             choices += [("tl.sqrt_rn({})" if a.kind.bits == 32 else "tl.sqrt({})", np.sqrt)]
         text, function = builder.one_of(choices)
     return builder.add(text.format(a.name), a.kind, _computed(function, a.kind, a.value))
@@ -403,6 +404,8 @@ def cast(builder: Builder) -> bool:
         return False
     if a.kind.is_float and target is INT1:
         return False  # != 0 or truncated: front ends differ
+    if DEVICE != "cpu" and a.kind.bits == 64 and target in EIGHT_BIT:
+        return False  # NVIDIA's backend has no such conversion
     if not a.kind.is_float and target in EIGHT_BIT:
         return False  # by way of float32, which rounds twice
     if builder.plain and target.is_float and a.kind.bits > 53 and not a.kind.is_float:
