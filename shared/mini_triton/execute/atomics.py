@@ -58,10 +58,13 @@ def _read_modify_write(frame: Frame, op: Op) -> Tensor | None:
     def apply(lanes: _Lanes) -> Tensor | None:
         value = lanes.flattened(operand)
         if kind in ("add", "fadd") and not op.used and lanes.flat.dtype.itemsize >= 4:
-            np.add.at(lanes.flat.numpy(), lanes.index.numpy(), value.numpy())
+            target, index, numbers = lanes.flat.numpy(), lanes.index.numpy(), value.numpy()
+            frame.machine.stores.add(
+                lambda: np.add.at(target, index, numbers), index.nbytes + numbers.nbytes
+            )
             return None
         update = _UPDATE[kind]
-        return _in_rounds(lanes.flat, lanes.index, lambda now, at: update(now, value[at]))
+        return _updated(frame, lanes, lambda now, at: update(now, value[at]))
 
     return _apply(frame, op, mask, apply)
 
@@ -70,12 +73,10 @@ def _read_modify_write(frame: Frame, op: Op) -> Tensor | None:
 def _compare_and_swap(frame: Frame, op: Op) -> Tensor | None:
     operands = [frame.tensor(slot) for slot in op.operands[1:3]]
 
-    def apply(lanes: _Lanes) -> Tensor:
+    def apply(lanes: _Lanes) -> Tensor | None:
         expected, value = (lanes.flattened(operand) for operand in operands)
-        return _in_rounds(
-            lanes.flat,
-            lanes.index,
-            lambda now, at: torch.where(now == expected[at], value[at], now),
+        return _updated(
+            frame, lanes, lambda now, at: torch.where(now == expected[at], value[at], now)
         )
 
     return _apply(frame, op, None, apply)
@@ -141,6 +142,17 @@ class _Lanes:
         result = others.clone()
         result[self._keep] = lanes
         return result
+
+
+def _updated(
+    frame: Frame, lanes: _Lanes, update: Callable[[Tensor, Tensor], Tensor]
+) -> Tensor | None:
+    """Updates the lanes; the old values, or None if they are not asked for and it can wait."""
+    old: list[Tensor] = []
+    frame.machine.stores.add(
+        lambda: old.append(_in_rounds(lanes.flat, lanes.index, update)), 2 * lanes.index.nbytes
+    )
+    return old[0] if old else None
 
 
 def _in_rounds(flat: Tensor, index: Tensor, update: Callable[[Tensor, Tensor], Tensor]) -> Tensor:

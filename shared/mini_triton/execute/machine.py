@@ -6,6 +6,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
+from functools import cached_property
 
 import torch
 
@@ -19,6 +21,8 @@ from mini_triton.execute.frame import Frame
 from mini_triton.execute.memory import zero
 from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
+from mini_triton.execute.stores import Stores, TooManyStores
+from mini_triton.execute.threads import cores, in_order
 from mini_triton.execute.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
 from mini_triton.launch import Launch
@@ -27,6 +31,8 @@ from mini_triton.launch import Launch
 #: what a core's L2 cache holds, and enough that an operation costs more than starting it. (The
 #: benchmarks' cases with 2¹⁶ to 2²⁰: 2¹⁹ is the fastest or within a tenth of it for all eight.)
 CHUNK_ELEMENTS = 1 << 19
+#: With fewer elements than this a thread of its own does not pay.
+_WORTH_A_THREAD = 1 << 17
 #: The hardware's limits of a grid.
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
@@ -72,28 +78,96 @@ class Machine:
             launch, self.program.kernel.arg_types, self._prepared.stored_to
         )
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
-        per_chunk = max(1, chunk_elements // self.program.largest_tile)
         self.steps = 0
-        self._most_steps = settings.current().steps
-        self._per_chunk = 1 if self._prepared.one_at_a_time else per_chunk
+        self._settings = settings.current()
+        self._chunk_elements = chunk_elements
+        self.stores = self._new_stores()
+
+    def _new_stores(self, ahead: bool = False, share: int = 1) -> Stores:
+        kept = self._settings.memory // 8 if self._can_keep else 0
+        return Stores(self.written, kept // share, self._settings.memory // 4, ahead)
+
+    @cached_property
+    def _can_keep(self) -> bool:
+        """Whether stores can wait: no program reads what one may store, nobody looks on."""
+        loaded = self._prepared.loaded
+        reads = any(b.stored_to and (loaded is None or b.position in loaded) for b in self.buffers)
+        return not reads and not self.observers
 
     # ---------------------------------------------------------------- the grid
     def run(self) -> None:
         """Executes all programs. On a `KernelError` every tensor is as it was before the launch."""
-        total = math.prod(self.grid)
-        before = [buffer.flat.clone() for buffer in self.written]
-        try:
-            with torch.no_grad(), _one_thread():
-                for start in range(0, total, self._per_chunk):
-                    self._run_chunk(self._programs(start, min(start + self._per_chunk, total)))
-        except BaseException:
-            for buffer, content in zip(self.written, before, strict=True):
-                buffer.flat.copy_(content)
-            raise
+        workers = self._workers()
+        with torch.no_grad(), _one_thread():
+            if workers == 1 or not self._run_on_threads(workers):
+                self._run_in_turn()
 
-    def _programs(self, start: int, end: int) -> torch.Tensor:
-        """Linear ids of the programs that run as numbers `start` to `end`."""
-        return torch.arange(start, end) if self._order is None else self._order[start:end]
+    def _run_in_turn(self) -> None:
+        try:
+            for chunk in self._chunks(workers=1):
+                self._run_chunk(chunk)
+        except BaseException:
+            self.stores.undo()
+            raise
+        self.stores.finish()
+
+    def _run_on_threads(self, workers: int) -> bool:
+        """Runs chunks side by side; False, and nothing is changed, if that does not work out.
+
+        What fails, or takes too much memory, is left to one thread: whose error it then is does not
+        depend on how many there are.
+        """
+        stores, counts = self._new_stores(), defaultdict(int, self.counts)
+
+        def run(chunk: torch.Tensor) -> Machine:
+            part = copy(self)
+            part.counts, part.steps = defaultdict(int), 0
+            part.stores = self._new_stores(ahead=True, share=2 * workers)
+            part._run_chunk(chunk)
+            return part
+
+        def take(part: Machine) -> None:
+            stores.follow(part.stores)
+            for key, elements in part.counts.items():
+                counts[key] += elements
+
+        try:
+            in_order(self._chunks(workers), run, take, workers)
+        except (KernelError, TooManyStores):
+            stores.undo()
+            return False
+        except BaseException:
+            stores.undo()
+            raise
+        stores.finish()
+        self.counts = counts
+        return True
+
+    def _workers(self) -> int:
+        """How many threads can share the launch and have enough to do."""
+        total = math.prod(self.grid)
+        if (
+            self._prepared.one_at_a_time
+            or self._prepared.prints
+            or self._order is not None
+            or total * self.program.largest_tile < _WORTH_A_THREAD * 2
+            or not self._can_keep
+        ):
+            return 1
+        most = total * self.program.largest_tile // _WORTH_A_THREAD
+        return min(self._settings.threads or cores(), total, most)
+
+    def _chunks(self, workers: int) -> Iterator[torch.Tensor]:
+        """Linear ids of the programs that run together, in the order in which they run."""
+        total = math.prod(self.grid)
+        by_cache = self._chunk_elements // self.program.largest_tile
+        by_memory = self._settings.memory // 2 // workers // self._prepared.peak_bytes
+        count = max(1, min(by_cache, by_memory, -(-total // workers)))
+        if self._prepared.one_at_a_time:
+            count = 1
+        for start in range(0, total, count):
+            end = min(start + count, total)
+            yield torch.arange(start, end) if self._order is None else self._order[start:end]
 
     def _run_chunk(self, programs: torch.Tensor) -> None:
         frame = Frame(self, programs)
@@ -109,7 +183,10 @@ class Machine:
         try:
             for op in block.ops:
                 if op.framed is None and op.name in TERMINATORS:
-                    return op, frame.operands(op)
+                    ends = frame.operands(op)
+                    for slot in op.dead:
+                        values.pop(slot, None)
+                    return op, ends
                 for tell in self._operations:
                     tell(frame, op)
                 if op.framed is not None:
@@ -143,11 +220,11 @@ class Machine:
     def _spend(self, operations: int, op: Op) -> None:
         """Counts operations that are run, each once for all programs that run it together."""
         self.steps += operations
-        if self._most_steps is not None and self.steps > self._most_steps:
+        if self._settings.steps is not None and self.steps > self._settings.steps:
             raise OverBudget(
                 f"{op.where}: kernel {self.kernel}, grid {self.grid}: more than "
-                f"{self._most_steps:,} operations. No memory was changed; let loops end sooner, "
-                "or launch fewer programs."
+                f"{self._settings.steps:,} operations. No memory was changed; let loops end "
+                "sooner, or launch fewer programs."
             )
 
     def program_id(self, program: int) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ run, whether or not lanes coincide: what the kernel asks the memory system for.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -269,10 +269,14 @@ def _write(
         keep = expand_all(frame, on, shape)
         offsets, values = offsets[keep], values[keep]
     carrier = _CARRIER[flat.element_size()]
-    # numpy assigns in order: of programs that store to one element, the last one wins, always.
-    flat.view(carrier).numpy()[offsets.reshape(-1).numpy()] = (
-        values.contiguous().view(carrier).reshape(-1).numpy()
-    )
+    target = flat.view(carrier).numpy()
+    places, numbers = (offsets.reshape(-1).numpy(), values.contiguous().view(carrier).reshape(-1))
+
+    def write() -> None:
+        # numpy assigns in order: of programs that store to one element, the last one wins, always.
+        target[places] = numbers.numpy()
+
+    frame.machine.stores.add(write, places.nbytes + numbers.nbytes)
 
 
 def _write_windows(
@@ -296,12 +300,13 @@ def _write_windows(
     cuts = [found.cut(box) for box in boxes]
     if not all(cut.within(flat.numel()) and cut.quick for cut in cuts):
         return False
+    held = min(value.untyped_storage().nbytes(), value.numel() * value.element_size())
     for box, cut in zip(boxes, cuts, strict=True):
         part = value[box.start : box.end] if value.shape[0] > 1 else value
         for axis, bounds in enumerate(box.ranges):
             if bounds is not None and value.shape[axis + 1] > 1:
                 part = part.narrow(axis + 1, bounds[0], bounds[1] - bounds[0])
-        cut.write(flat, part)
+        frame.machine.stores.add(partial(cut.write, flat, part), held)
     return True
 
 

@@ -31,6 +31,7 @@ from mini_triton.execute import (
     shape,
 )
 from mini_triton.execute.frame import Frame
+from mini_triton.execute.liveness import peak_bytes
 from mini_triton.execute.refusals import refused
 from mini_triton.execute.registry import FRAMED, LAZY, PURE, Handler
 from mini_triton.execute.values import Value
@@ -71,7 +72,10 @@ class Prepared:
 
     program: Program
     stored_to: frozenset[int] | None  # positions of the kernel's arguments; None: any of them
+    loaded: frozenset[int] | None  # the same of those that it reads
     one_at_a_time: bool  # programs wait for each other (a spin lock): they must run in turn
+    prints: bool
+    peak_bytes: int  # of one program's values
 
 
 @lru_cache(maxsize=512)
@@ -88,7 +92,13 @@ def prepare(ttir: str, kernel: str) -> Prepared:
     for function in program.functions.values():
         _mark_last_uses(function)
     dot.mark_products(program)
-    return Prepared(program, _stored_arguments(program), _spins(program))
+    return Prepared(
+        program,
+        *_arguments_reached(program),
+        _spins(program),
+        any(op.name == "tt.print" for op in program.walk()),
+        peak_bytes(program),
+    )
 
 
 def _bind(op: Op, kernel: str) -> None:
@@ -141,8 +151,9 @@ def _mark_region(region: Region) -> None:
             uses = set(op.operands) | {s for r in op.regions for s in _uses_of(r)}
             op.uses = tuple(uses)
             last = (uses | set(op.results)) & own - seen
-            op.dead = tuple(last) if op.name not in TERMINATORS else ()
+            op.dead = tuple(last) if not op.successors else ()
             seen |= uses
+        block.ops[-1].dead += tuple(set(block.args) - seen)  # what nobody asked for
 
 
 def _operations(region: Region) -> Iterable[Op]:
@@ -166,11 +177,13 @@ def _uses_of(region: Region) -> Iterable[int]:
             yield from arguments
 
 
-def _stored_arguments(program: Program) -> frozenset[int] | None:
-    """Positions of the kernel's pointer arguments through which it may store."""
+def _arguments_reached(
+    program: Program,
+) -> tuple[frozenset[int] | None, frozenset[int] | None]:
+    """Positions of the kernel's pointer arguments through which it may store, and may load."""
     kernel = program.kernel
     if any(op.name in ("tt.call", "tt.int_to_ptr") for op in program.walk()):
-        return None
+        return None, None
     roots: dict[int, set[int]] = {slot: {n} for n, slot in enumerate(kernel.args)}
     pointers = {slot for slot, kind in program.slot_types.items() if kind.is_pointer}
 
@@ -192,19 +205,21 @@ def _stored_arguments(program: Program) -> frozenset[int] | None:
         changed = False
         for op in _operations(kernel.body):
             if op.name == "tt.load" and op.types[0].is_pointer:
-                return None
+                return None, None
             inner = [block for region in op.regions for block in region.blocks]
             ends = [slot for block in inner for slot in block.ops[-1].operands]
             begins = [slot for block in inner for slot in block.args]
             changed |= spread((*op.operands, *ends), (*op.results, *begins))
             for label, arguments in op.successors:
                 changed |= spread(arguments, labelled.get(label, ()))
-    stores = _ATOMIC | {"tt.store"}
-    return frozenset(
-        root
-        for op in _operations(kernel.body)
-        if op.name in stores
-        for root in roots.get(op.operands[0], ())
+
+    def reached(ops: Iterable[Op]) -> frozenset[int]:
+        return frozenset(root for op in ops for root in roots.get(op.operands[0], ()))
+
+    ops = list(_operations(kernel.body))
+    return (
+        reached(op for op in ops if op.name in _ATOMIC or op.name == "tt.store"),
+        reached(op for op in ops if (op.name in _ATOMIC and op.used) or op.name == "tt.load"),
     )
 
 
