@@ -38,13 +38,13 @@ class Result:
 class Side:
     """A process that times cases, with Triton's interpreter or the simulator."""
 
-    def __init__(self, interpreted: bool, threads: int) -> None:
+    def __init__(self, interpreted: bool, threads: int, cpu: bool) -> None:
         env = os.environ | {"PYTHONPATH": str(HERE), "MINI_TRITON_THREADS": str(threads)}
         env.pop("TRITON_INTERPRET", None)
         if interpreted:
             env["TRITON_INTERPRET"] = "1"
         self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "time_one.py"), str(threads)],
+            [sys.executable, str(HERE / "time_one.py"), str(threads), *(["cpu"] if cpu else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -108,6 +108,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="2 rounds of a tenth of a second")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--cpu",
+        action="store_true",
+        help="CPU time of one thread, for a machine that others keep busy",
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     options = parser.parse_args()
     rounds, turn = (2, 0.1) if options.quick else (5, 0.5)
@@ -115,7 +120,8 @@ def main() -> None:
     if not names:
         raise SystemExit(f"no case has {options.only!r} in its name; there are {list(cases())}")
 
-    interpreter, simulator = (Side(interpreted, options.threads) for interpreted in (True, False))
+    threads = 1 if options.cpu else options.threads
+    interpreter, simulator = (Side(side, threads, options.cpu) for side in (True, False))
     progress = Console(stderr=True)
     results = [
         measured(name, interpreter, simulator, rounds, turn, warm=not options.quick)
@@ -123,7 +129,7 @@ def main() -> None:
     ]
     title = (
         f"median of {rounds} paired rounds, counting on; simulator and torch may use "
-        f"{options.threads} threads"
+        f"{threads} {'thread, CPU time' if options.cpu else 'threads'}"
     )
     console = Console()
     (console if console.is_terminal else Console(width=140)).print(table(results, title))
