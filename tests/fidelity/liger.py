@@ -72,13 +72,26 @@ def _console() -> Console:
 @click.option("--site", type=click.Path(path_type=Path), default=SITE, help="where Liger is")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="write every case here")
 @click.option("--markdown", is_flag=True, help="write its section of docs/fidelity.md")
+@click.option(
+    "--theirs", type=click.Path(exists=True, path_type=Path), help="of their-tests, for it"
+)
+@click.option("--theirs-are", default="all", help="which of their tests were run, in words")
 @click.option("--verbose", is_flag=True, help="a line for each case")
-def run(pattern: str, site: Path, json_path: Path | None, markdown: bool, verbose: bool) -> None:
+def run(
+    pattern: str,
+    site: Path,
+    json_path: Path | None,
+    markdown: bool,
+    theirs: Path | None,
+    theirs_are: str,
+    verbose: bool,
+) -> None:
     """Compares the kernels with their references; exit status 1 if one fails."""
     _find_liger(site)
     from tests.fidelity.liger_cases.all_cases import all_cases
     from tests.fidelity.liger_cases.compare import compare
     from tests.fidelity.liger_cases.report import case_line, kernel_table, write_section
+    from tests.fidelity.liger_cases.their_tests import in_words
 
     console = _console()
     cases = [case for case in all_cases() if pattern in case.kernel]
@@ -92,7 +105,8 @@ def run(pattern: str, site: Path, json_path: Path | None, markdown: bool, verbos
     if json_path is not None:
         json_path.write_text(json.dumps([r.to_dict() for r in results], indent=1) + "\n")
     if markdown:
-        write_section(ROOT / "docs" / "fidelity.md", results, VERSION)
+        words = in_words(theirs, theirs_are) if theirs else []
+        write_section(ROOT / "docs" / "fidelity.md", results, VERSION, words)
     sys.exit(any(result.failure for result in results))
 
 

@@ -82,7 +82,7 @@ def kernel_table(results: Sequence[Result]) -> Table:
     return table
 
 
-def _section(results: Sequence[Result], version: str) -> str:
+def _section(results: Sequence[Result], version: str, theirs: Sequence[str]) -> str:
     lines = [
         f"## {_SECTION}",
         "",
@@ -104,6 +104,7 @@ def _section(results: Sequence[Result], version: str) -> str:
         lines += ["Failures:", ""]
         lines += [f"- `{r.kernel}` {r.variant}, {r.dtype}: {r.failure}" for r in failed]
         lines.append("")
+    lines += theirs
     lines += ["What Liger-Kernel asks of its machine, and what it is told:", ""]
     lines += [f"- {what}: {answer}." for what, answer in ADAPTATIONS.items()]
     lines += ["", "Not run, since no Triton kernel is launched:", ""]
@@ -111,10 +112,15 @@ def _section(results: Sequence[Result], version: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_section(path: Path, results: Sequence[Result], version: str) -> None:
-    """Replaces the section of a file, or adds it at its end; other sections stay."""
+def write_section(
+    path: Path, results: Sequence[Result], version: str, theirs: Sequence[str] = ()
+) -> None:
+    """Replaces the section of a file, or adds it at its end; other sections stay.
+
+    theirs: lines about Liger's own tests.
+    """
     text = path.read_text() if path.exists() else "# Fidelity\n"
-    section = _section(results, version)
+    section = _section(results, version, theirs)
     pattern = re.compile(rf"^## {_SECTION}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     if pattern.search(text):
         text = pattern.sub(lambda _: section + "\n", text)
