@@ -62,8 +62,8 @@ _SCALARS = [
     "m = apart(m, n)",
     "s = tl.sum(tl.where(x > y, 1, 0), 0)",
 ]
-_CONDITIONS = ["n > 2", "m == s", "tl.sum(x & 255, 0) > s", "(n + pid) % 2 == 0", "x.dtype == tl.int32"]
-_CONDITIONS += ["(n > 1) & (m < 5)", "n > 1 and m < 5", "not (s > 0)"]
+_CONDITIONS = ["n > 2", "m == s", "tl.sum(x & 255, 0) > s", "(n + pid) % 2 == 0"]
+_CONDITIONS += ["x.dtype == tl.int32", "(n > 1) & (m < 5)", "n > 1 and m < 5", "not (s > 0)"]
 _BOUNDS = ["n % 5", "m & 3", "1, 4", "m % 4, n % 4", "0, m & 7, 2", "3, n % 3, -1"]
 
 
