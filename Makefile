@@ -86,7 +86,7 @@ format: $(READY) ## Instructor: format all Python files
 types: $(READY)
 	@$(BIN)/mypy
 
-bench: $(READY) ## Instructor: time the simulator against Triton's interpreter, and graph passes
+bench: $(READY) ## Instructor: time the simulator, launches and graph passes
 	@$(BIN)/python tests/benchmarks/against_interpreter.py
 	@PYTHONPATH=. $(BIN)/python tests/benchmarks/first_launch.py
 	@$(BIN)/python tests/benchmarks/graph_pipeline.py
