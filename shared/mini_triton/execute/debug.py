@@ -36,13 +36,15 @@ def _printed(frame: Frame, op: Op, position: int) -> tuple[torch.Tensor, Callabl
     """An operand's lanes, and how an element of it is written."""
     slot = op.operands[position]
     value = frame[slot]
+    whole = (-1, *op.operand_types[position].shape)  # lanes that are the same are kept as one
     if isinstance(value, Pointer):
-        return value.absolute().lanes, "0x{:x}".format
+        return value.absolute().lanes.expand(whole), "0x{:x}".format
     tile = frame.tensor(slot)
     bits = 8 * tile.dtype.itemsize
     if op.attrs.get("hex") in (True, "true") and tile.dtype != torch.bool:
-        tile = tile.contiguous().view(_BITS[tile.dtype.itemsize])
+        tile = tile.contiguous().view(_BITS[tile.dtype.itemsize]).expand(whole)
         return tile, lambda element: f"0x{element & ((1 << bits) - 1):0{bits // 4}x}"
+    tile = tile.expand(whole)
     if tile.dtype.is_floating_point or tile.dtype == torch.bool:
         return tile, str
     signed = op.attrs.get("isSigned") or []

@@ -63,6 +63,20 @@ def test_print_in_hexadecimal_of_unsigned_integers_and_of_pointers(capsys):
 
 
 @triton.jit
+def printing_what_is_the_same_kernel(x_ptr):
+    tl.device_print("x", tl.full((2, 2), 7, tl.int32), x_ptr + tl.zeros((2,), tl.int32))
+
+
+def test_a_tile_of_equal_lanes_is_printed_whole(capsys):
+    x = torch.zeros(1)
+    printing_what_is_the_same_kernel[(1,)](x)
+    address = f"{x.data_ptr():#x}"
+    assert capsys.readouterr().out.splitlines() == [
+        f"pid (0, 0, 0) x: [[7, 7], [7, 7]] [{address}, {address}]"
+    ]
+
+
+@triton.jit
 def asserting_kernel(x_ptr, out_ptr, N: tl.constexpr):
     pid, i = tl.program_id(0), tl.arange(0, N)
     x = tl.load(x_ptr + pid * N + i)
