@@ -105,6 +105,9 @@ _TTG = {
 _OP = re.compile(
     r"^\s*(?:%[\w#:]+(?:, %[\w#:]+)* = )?(tt[ng]*\.\w+)\b(.*) loc\(([^()]*|.*)\)$", re.MULTILINE
 )
+_POINTEE = re.compile(r"!tt\.ptr<[a-z]+(\d+)")
+#: Bytes of the widest access of a thread.
+_WIDEST = 16
 _TILE = re.compile(r"tensor<((?:\d+x)+)!tt\.ptr<(\w+)(?:, \d+)?>, ")
 
 
@@ -122,6 +125,8 @@ def _by_place(ttgir: str, ptx: str, num_warps: int) -> dict[str, list[Instructio
     for name, place, rest in _text_ops(ttgir):
         kind = _TTG[name]
         layout: Layout | None = None
+        pointee = _POINTEE.search(rest)
+        item = max(1, int(pointee[1]) // 8) if pointee else 8
         if kind != "tma":
             tile = _TILE.search(rest)
             if tile is None:
@@ -131,8 +136,12 @@ def _by_place(ttgir: str, ptx: str, num_warps: int) -> dict[str, list[Instructio
                 layout = parsed(_balanced(rest[tile.end() :]), shape, named)
             if layout is None:
                 continue
-        width = _width(widths.get((place, kind), []), layout)
-        instruction = Instruction(kind, layout, width)
+        there = widths.get((place, kind), [])
+        if there or layout is None:
+            instruction = Instruction(kind, layout, _width(there, layout))
+        else:  # PTX may name another place, as Triton 3.9's does: as wide as the layout can be
+            width = min(_WIDEST, item * layout.contiguous)
+            instruction = Instruction(kind, layout, width, exact=False)
         if instruction not in found[place]:
             found[place].append(instruction)
     return found

@@ -44,7 +44,8 @@ def test_blocked_layouts_are_tritons(triton_layout, drawn):
     shape, *sizes = drawn
     mine = blocked(tuple(shape), *map(tuple, sizes))
     theirs = triton_layout(gluon.BlockedLayout(*sizes), shape)
-    assert [tuple(b) for b in theirs.reg_bases] == list(mine.register)
+    # Whether registers that hold copies are listed differs between versions of Triton.
+    assert [tuple(b) for b in theirs.reg_bases if any(b)] == [b for b in mine.register if any(b)]
     assert [tuple(b) for b in theirs.lane_bases] == list(mine.lane)
     assert [tuple(b) for b in theirs.warp_bases] == list(mine.warp)
 

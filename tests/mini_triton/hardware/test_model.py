@@ -15,6 +15,9 @@ from mini_triton.hardware.model import Model
 from tests.kernels import matmul
 from tests.mini_triton.comparing import normal
 
+#: The PTX of Triton 3.9 names other places than its TTGIR: there widths are taken from layouts.
+EXACT = tuple(map(int, triton.__version__.split(".")[:2])) < (3, 9)
+
 
 @triton.jit
 def scale_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
@@ -63,7 +66,7 @@ def test_a_contiguous_kernel_asks_for_the_bytes_that_are_counted():
     assert hardware.efficiency == 1
     assert hardware.dram_read_bytes == hardware.unique_loaded_bytes == 4 * 8192
     assert (hardware.dram_written_bytes, hardware.dram_left_bytes) == (0, 4 * 8192)
-    assert all(access.exact and access.width == 16 for access in hardware.accesses)
+    assert all(access.exact == EXACT and access.width == 16 for access in hardware.accesses)
     assert hardware.resources.compiled and hardware.resources.registers > 0
     assert torch.equal(y, x * 2)
 
@@ -186,7 +189,7 @@ def test_without_its_source_a_launch_is_modelled_from_its_accesses():
     assert not hardware.resources.compiled
     assert not any(access.exact for access in hardware.accesses)
     for mine, theirs in zip(hardware.accesses, exact.accesses, strict=True):
-        assert replace(mine, exact=True) == theirs
+        assert replace(mine, exact=theirs.exact) == theirs
     assert hardware.dram_read_bytes == exact.dram_read_bytes
     assert len(seen) == 1
 
