@@ -9,6 +9,9 @@ for it there.
         kernel[grid](x, y, n, BLOCK=128)
     p.show()                                  # bytes per tensor and per source line
 
+    with mini_triton.profile(check="all"):    # races, unwritten memory, … raise SanitizerError
+        kernel[grid](x, y, n, BLOCK=128)
+
 `import mini_triton as triton` works too: every name of `triton` is found here, beside `profile`,
 `reset_stats` and `get_stats`.
 """
