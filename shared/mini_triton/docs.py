@@ -13,7 +13,7 @@ from types import ModuleType
 from mini_triton.execute.libdevice import FUNCTIONS
 from mini_triton.execute.prepare import HANDLER_MODULES, TERMINATORS
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
-from mini_triton.language import GROUPS, PARTS, Entry
+from mini_triton.language_table import GROUPS, PARTS, Entry
 
 _INTRODUCTION = """\
 # The language that the simulator executes

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import triton
 from mini_triton import docs
-from mini_triton.language import GROUPS, PARTS
+from mini_triton.language_table import GROUPS, PARTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "language.md"
 PINNED = "3.7.1"

@@ -128,6 +128,7 @@ def test_a_tensor_of_another_dtype_than_the_program_expects(recorder, dtype):
 
 
 def test_a_forged_grid():
-    launch = Launch("k", "", (-1, 1, 1), [], [])
+    ttir = "module {\ntt.func public @k() {\ntt.return\n}\n}\n"
+    launch = Launch("k", ttir, (-1, 1, 1), [], [])
     with pytest.raises(mini_triton.BadLaunch, match="-1 programs along x"):
         mini_triton.LocalDevice().launch(launch)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import mini_triton
 import pytest
@@ -87,3 +88,8 @@ def test_every_public_name_is_there():
     errors = (mini_triton.BadLaunch, mini_triton.BadProgram, mini_triton.OutOfBounds)
     for error in (*errors, mini_triton.UnsupportedOp, mini_triton.DeviceAssertion):
         assert issubclass(error, mini_triton.KernelError)
+
+
+def test_no_module_of_ours_hides_a_name_of_tritons():
+    ours = {path.stem for path in Path(mini_triton.__file__).parent.iterdir()} - {"__pycache__"}
+    assert ours & set(vars(triton)) <= {"errors"}  # the simulator's own, which Triton has as well

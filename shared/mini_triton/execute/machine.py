@@ -126,7 +126,13 @@ class Machine:
             part._run_chunk(chunk)
             return part
 
+        spent = 0
+
         def take(part: Machine) -> None:
+            nonlocal spent
+            spent += part.steps
+            if self._settings.steps is not None and spent > self._settings.steps:
+                raise OverBudget  # one thread, which goes on from here, names the operation
             stores.follow(part.stores)
             for key, elements in part.counts.items():
                 counts[key] += elements
@@ -140,7 +146,7 @@ class Machine:
             stores.undo()
             raise
         stores.finish()
-        self.counts = counts
+        self.counts, self.steps = counts, spent
         return True
 
     def _workers(self) -> int:

@@ -52,6 +52,24 @@ def loop_kernel(x_ptr, n):
         tl.store(x_ptr, tl.load(x_ptr) + 1)
 
 
+@triton.jit
+def long_kernel(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.program_id(0) * N + tl.arange(0, N)
+    tl.store(y_ptr + at, tl.exp(tl.load(x_ptr + at)))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_budget_is_of_all_threads_together(threads):
+    """Several chunks, of which each one is within it."""
+    x, y = torch.zeros(64, 1 << 16), torch.zeros(64, 1 << 16)
+    with (
+        mini_triton.settings.use(steps=40, threads=threads),
+        pytest.raises(OverBudget, match="more than 40 operations"),
+    ):
+        long_kernel[(64,)](x, y, N=1 << 16)
+    assert not y.any()
+
+
 def test_a_budget_of_steps():
     x = torch.zeros(1)
     with mini_triton.settings.use(steps=2_000):
