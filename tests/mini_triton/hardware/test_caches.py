@@ -36,14 +36,14 @@ class Plain:
         if write:
             self.wrote.pop(sector // 4, None)
             self.wrote[sector // 4] = line
-        while self.dirty > self.most_dirty:
-            _, oldest = self.wrote.popitem(last=False)
-            self.written += sum(oldest.values())
-            oldest.update(dict.fromkeys(oldest, False))
         if len(self.lines) > self.most:
             number, out = self.lines.popitem(last=False)
             self.wrote.pop(number, None)
             self.written += sum(out.values())
+        while self.dirty > self.most_dirty:
+            _, oldest = self.wrote.popitem(last=False)
+            self.written += sum(oldest.values())
+            oldest.update(dict.fromkeys(oldest, False))
 
     @property
     def dirty(self):

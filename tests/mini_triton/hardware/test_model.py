@@ -66,7 +66,8 @@ def test_a_contiguous_kernel_asks_for_the_bytes_that_are_counted():
     assert hardware.efficiency == 1
     assert hardware.dram_read_bytes == hardware.unique_loaded_bytes == 4 * 8192
     assert (hardware.dram_written_bytes, hardware.dram_left_bytes) == (0, 4 * 8192)
-    assert all(access.exact == EXACT and access.width == 16 for access in hardware.accesses)
+    assert {access.width for access in hardware.accesses} == {16}
+    assert not EXACT or all(access.exact for access in hardware.accesses)
     assert hardware.resources.compiled and hardware.resources.registers > 0
     assert torch.equal(y, x * 2)
 
