@@ -21,7 +21,7 @@ from mini_triton.execute.frame import Frame
 from mini_triton.execute.memory import zero
 from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
-from mini_triton.execute.stores import Stores, TooManyStores
+from mini_triton.execute.stores import Stores
 from mini_triton.execute.threads import cores, in_order
 from mini_triton.execute.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
@@ -114,8 +114,8 @@ class Machine:
     def _run_on_threads(self, workers: int) -> bool:
         """Runs chunks side by side; False, and nothing is changed, if that does not work out.
 
-        What fails, or takes too much memory, is left to one thread: whose error it then is does not
-        depend on how many there are.
+        What fails (a kernel, a thread that the system does not grant) or takes too much memory is
+        left to one thread: which error it then is does not depend on how many there are.
         """
         stores, counts = self._new_stores(), defaultdict(int, self.counts)
 
@@ -139,7 +139,7 @@ class Machine:
 
         try:
             in_order(self._chunks(workers), run, take, workers)
-        except (KernelError, TooManyStores):
+        except Exception:
             stores.undo()
             return False
         except BaseException:

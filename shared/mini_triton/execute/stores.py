@@ -93,12 +93,11 @@ class Copies:
 
     def __init__(self, buffers: Sequence[Buffer], most: int) -> None:
         self._flats = [buffer.flat.view(torch.uint8) for buffer in buffers]
+        self._copies: list[Tensor] = []
         self._file: IO[bytes] | None = None
         if sum(flat.numel() for flat in self._flats) > most:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115  (`close` does)
-            for flat in self._flats:
-                flat.numpy().tofile(self._file)
-        else:
+            self._file = _in_file(self._flats)
+        if self._file is None:
             self._copies = [flat.clone() for flat in self._flats]
 
     def restore(self) -> None:
@@ -109,10 +108,26 @@ class Copies:
             return
         self._file.seek(0)
         for flat in self._flats:
-            self._file.readinto(flat.numpy())  # type: ignore[attr-defined]
+            self._file.readinto(flat.numpy().data)  # type: ignore[attr-defined]
 
     def close(self) -> None:
         """Frees what it holds."""
         self._copies = []
         if self._file is not None:
             self._file.close()
+
+
+def _in_file(flats: Sequence[Tensor]) -> IO[bytes] | None:
+    """A temporary file with the bytes of all; None where there is no room for one."""
+    try:
+        file = tempfile.TemporaryFile()  # noqa: SIM115  (`Copies.close` does)
+    except OSError:
+        return None
+    try:
+        for flat in flats:
+            file.write(flat.numpy().data)
+        file.flush()
+    except OSError:
+        file.close()
+        return None
+    return file

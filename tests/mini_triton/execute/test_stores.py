@@ -1,5 +1,7 @@
 """Stores wait until a launch has succeeded, or what they overwrite is copied; either is undone."""
 
+import tempfile
+
 import pytest
 import torch
 from mini_triton.execute.stores import Copies, Stores, TooManyStores
@@ -69,3 +71,15 @@ def test_copies(most):
     assert x.flat.tolist() == [1, 2, 3]
     assert y.flat.tolist() == [True, False]
     copies.close()
+
+
+def test_copies_stay_in_memory_where_no_file_can_be_made(monkeypatch):
+    def refused():
+        raise OSError("no space left")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    x = buffer(1, 2, 3)
+    copies = Copies([x], most=1)
+    x.flat.fill_(0)
+    copies.restore()
+    assert x.flat.tolist() == [1, 2, 3]

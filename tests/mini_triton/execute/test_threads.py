@@ -74,6 +74,17 @@ def test_the_error_is_that_of_one_thread(always):
     assert len(set(messages)) == 1
 
 
+def test_one_thread_does_it_where_no_other_can_be_started(always, monkeypatch):
+    def refused(*arguments):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(machine, "in_order", refused)
+    x, out = normal(50, 8), torch.zeros(16)
+    with settings.use(threads=2):
+        last_wins_kernel[(50,)](x, out, N=8)
+    assert_same(out[:8], x[-1])
+
+
 def test_results_are_taken_in_order_and_few_wait():
     running, most, taken = [], [], []
     lock = threading.Lock()
