@@ -70,7 +70,6 @@ def run(
     Raises:
         KernelError: the launch does; no memory was changed.
     """
-    program = prepare(launch.ttir, launch.kernel).program
     watching: list[Any] = []
     if names.READ_ONLY in checks and launch.read_only:
         watching.append(ReadOnly(launch.read_only))
@@ -80,8 +79,11 @@ def run(
         watching.append(Unwritten(launch.unwritten))
     elif names.UNWRITTEN not in checks:
         launch.unwritten.clear()
-    order = names.ORDER in checks and can_matter(program, names.RACES in checks)
-    masks = names.MASKED in checks and can_be_undefined(program)
+    order = masks = False
+    if names.ORDER in checks or names.MASKED in checks:
+        program = prepare(launch.ttir, launch.kernel).program
+        order = names.ORDER in checks and can_matter(program, names.RACES in checks)
+        masks = names.MASKED in checks and can_be_undefined(program)
     again = order or masks
     watch, guard, undefined = _Watch(watching), Guard(), Undefined()
     observers = [*others, *([watch] if watching else []), *([guard] if again else [])]
