@@ -2,11 +2,13 @@
 
 A tile of one program is a strided window. Over the programs of a chunk the windows start at even
 distances (`row * stride`, or rows and columns of a grid of tiles), so that all of them are one
-strided view, or anywhere, one view each.
+strided view, or anywhere: then they are some of the windows of such a view.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass
 
 import torch
@@ -18,8 +20,11 @@ from mini_triton.execute.values import Pointer
 
 Tensor = torch.Tensor
 
-#: With more programs than this at irregular places, one gather is faster than a view each.
-_MOST_VIEWS = 512
+#: Where tiles overlap, they are stored one by one, in order; with more of them than this, one
+#: scatter of all lanes is faster.
+_MOST_STORES = 512
+#: With more programs than this at uneven distances, their starts are better not listed.
+_MOST_LISTED = 4096
 
 
 @dataclass(slots=True)
@@ -68,6 +73,17 @@ class Windows:
         return _apart([*axes, *((step, count) for count, step in self.digits)])
 
     @property
+    def scattered(self) -> bool:
+        """True if the tiles of all programs stand at uneven distances and share no element."""
+        if self.digits is not None:
+            return False
+        starts = sorted(self.starts)
+        step = math.gcd(*[start - starts[0] for start in starts])
+        distinct = all(one < next for one, next in itertools.pairwise(starts))
+        axes = [*zip(self.stride, self.size, strict=True), (step, len(starts))]
+        return distinct and _apart(axes)
+
+    @property
     def one_view(self) -> bool:
         """True if `read` returns a view of the buffer, not a copy."""
         return self.digits is not None and len(self.digits) < 2
@@ -86,10 +102,25 @@ class Windows:
         origin, size, stride = flat.storage_offset(), (1, *self.size), (0, *self.stride)
         return [flat.as_strided(size, stride, origin + start) for start in self._all_starts()]
 
+    def picked(self, flat: Tensor) -> tuple[Tensor, Tensor]:
+        """Evenly spaced windows (n, *size) among which these are, and which these are, (programs,).
+
+        One view for windows anywhere: their starts are multiples of some step apart.
+        """
+        starts = self._all_starts()
+        first = min(starts)
+        apart = [start - first for start in starts]
+        step = math.gcd(*apart)
+        which = torch.tensor(apart) // max(step, 1)
+        size, stride = (max(apart) // max(step, 1) + 1, *self.size), (step, *self.stride)
+        bits = flat.view(torch.int8) if flat.dtype.itemsize == 1 else flat  # index_* lack 8 bits
+        return bits.as_strided(size, stride, flat.storage_offset() + first), which
+
     def read(self, flat: Tensor) -> Tensor:
         """The elements, (programs, *size): a view of the buffer where they are one."""
         if self.digits is None:
-            return torch.cat(self.each(flat))
+            view, which = self.picked(flat)
+            return view.index_select(0, which).view(flat.dtype)
         view = self.view(flat)
         return view if self.one_view else view.reshape(self.programs, *self.size)
 
@@ -103,7 +134,7 @@ class Windows:
     @property
     def quick(self) -> bool:
         """True if `write` need not store for very many programs one by one."""
-        return self.programs <= _MOST_VIEWS or self.distinct_programs
+        return self.programs <= _MOST_STORES or self.distinct_programs or self.scattered
 
     def write(self, flat: Tensor, value: Tensor) -> None:
         """Stores `value`, broadcastable to (programs, *size); the last program wins."""
@@ -117,6 +148,10 @@ class Windows:
             self.view(flat).copy_(
                 value.unflatten(0, counts) if many else value.reshape(*ones, *value.shape)
             )
+        elif self.scattered:
+            view, which = self.picked(flat)
+            value = value.view(torch.int8) if value.dtype.itemsize == 1 else value
+            view.index_copy_(0, which, value.expand(self.programs, *self.size))
         else:
             for program, view in enumerate(self.each(flat)):
                 view[0].copy_(value[program if value.shape[0] > 1 else 0])
@@ -166,7 +201,7 @@ def windows(pointer: Pointer, shared: bool = False) -> Windows | None:
         spread = distinct
     if spread.digits is not None:
         starts = [start + spread.first]
-    elif spread.count <= _MOST_VIEWS:
+    elif spread.count <= _MOST_LISTED:
         starts = [start + number for number in spread.numbers]
     else:
         return None

@@ -35,6 +35,29 @@ def test_windows_read_what_the_offsets_say(base, steps, sizes):
     assert not found.within(found.highest)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.float8_e5m2])
+@pytest.mark.parametrize(
+    ("starts", "scattered"),
+    [
+        ([300, 0, 100], True),  # multiples of 100 apart
+        ([0, 64, 50], False),  # of 2, so that they may overlap
+        ([200, 0, 200], False),  # one of them twice
+    ],
+)
+def test_windows_anywhere_are_stored_as_one_by_one(starts, scattered, dtype):
+    base, sizes, steps = torch.tensor(starts), (3, 8), (10, 1)
+    offset = Affine(torch.int64, base, min(starts), max(starts), steps, sizes)
+    flat, expected = torch.zeros(1000, dtype=dtype), torch.zeros(1000, dtype=dtype)
+    found = windows(Pointer(Buffer("x", flat, (1000,), (1,)), offset, None, dtype))
+    assert found.scattered is scattered
+    value = torch.arange(3 * 24).reshape(3, *sizes).to(dtype)
+    found.write(flat, value)
+    for start, tile in zip(starts, value, strict=True):
+        expected.as_strided(sizes, steps, start).copy_(tile)
+    assert_same(flat, expected)
+    assert_same(found.read(flat), torch.stack([flat.as_strided(sizes, steps, s) for s in starts]))
+
+
 @triton.jit
 def block_pointer_kernel(
     x_ptr, out_ptr, M, N, stride, BM: tl.constexpr, BN: tl.constexpr, PADDING: tl.constexpr
