@@ -12,15 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mini_triton.execute.memory import (
-    active_lanes,
-    by_buffer,
-    check_bounds,
-    expand_all,
-    lanes_on,
-    observe,
-    zero,
-)
+from mini_triton.execute.active import active_lanes, expand_all, lanes_on, zero
+from mini_triton.execute.addresses import by_buffer
+from mini_triton.execute.bounds import check_bounds
+from mini_triton.execute.observe import tell
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
@@ -122,7 +117,7 @@ class _Lanes:
         check_bounds(frame, op, buffer, offsets, mask, self.flat.numel(), "updates")
         if frame.machine.observers:
             operand = op.operands[2 if op.name == "tt.atomic_cas" else 1]
-            observe(frame, op, "atomic", pointer, mask, shape, frame.tensor(operand))
+            tell(frame, op, "atomic", pointer, mask, shape, frame.tensor(operand))
         frame.machine.count(op, buffer, "stored", active, pointer.dtype.itemsize)
         if op.used:
             frame.machine.count(op, buffer, "loaded", active, pointer.dtype.itemsize)

@@ -13,12 +13,12 @@ import torch
 
 from mini_triton import settings
 from mini_triton.errors import BadLaunch, KernelError, Location, OverBudget
+from mini_triton.execute.active import zero
 from mini_triton.execute.affine import Affine, constant
 from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.failure import failure
 from mini_triton.execute.frame import Frame
-from mini_triton.execute.memory import zero
 from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.stores import Stores

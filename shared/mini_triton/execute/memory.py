@@ -7,18 +7,20 @@ run, whether or not lanes coincide: what the kernel asks the memory system for.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.errors import OutOfBounds
 from mini_triton.execute.access import Windows, windows
+from mini_triton.execute.active import active_lanes, expand_all, lanes_on, zero
+from mini_triton.execute.addresses import by_buffer
+from mini_triton.execute.bounds import check_bounds
 from mini_triton.execute.mask import Box, Mask
-from mini_triton.execute.observe import Access, Kind
+from mini_triton.execute.observe import tell
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
-from mini_triton.execute.values import Buffer, Pointer, Value, count_lanes, dense, pointer_at
+from mini_triton.execute.values import Buffer, Pointer, Value, dense
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -28,8 +30,6 @@ Tensor = torch.Tensor
 
 #: Bits of an element, for numpy, which knows neither bfloat16 nor 8-bit floats.
 _CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
 #: A mask in more boxes than this is cheaper to apply lane by lane.
 _MOST_BOXES = 8
 
@@ -54,6 +54,20 @@ def _load(frame: Frame, op: Op) -> Tensor | Shared:
     return _read(frame, op, pointer, mask, other)
 
 
+def _load_by_address(
+    frame: Frame, op: Op, pointer: Pointer, mask: Mask | Tensor | None, other: Tensor
+) -> Tensor:
+    result = other
+    shape = op.types[0].shape
+    for buffer, part, part_mask in by_buffer(frame, op, pointer, lanes_on(mask)):
+        count = int(expand_all(frame, part_mask, shape).sum())
+        frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
+        found = dense(_read(frame, op, part, part_mask, other))
+        assert isinstance(found, torch.Tensor)
+        result = torch.where(part_mask, found, result)
+    return result
+
+
 @framed("tt.store")
 def _store(frame: Frame, op: Op) -> None:
     pointer = frame[op.operands[0]]
@@ -73,72 +87,8 @@ def _store(frame: Frame, op: Op) -> None:
     _write(frame, op, pointer, mask, value, shape)
 
 
-def zero(op: Op) -> Tensor:
-    """What lanes hold that an operation leaves undefined, unless somebody asks what they do."""
-    return _zero(op.types[0].dtype, len(op.types[0].shape))
-
-
-@cache
-def _zero(dtype: torch.dtype, rank: int) -> Tensor:
-    return torch.zeros((1,) * (1 + rank), dtype=dtype)
-
-
 def _operand(frame: Frame, op: Op, number: int) -> Value | None:
     return frame[op.operands[number]] if len(op.operands) > number else None
-
-
-def active_lanes(
-    frame: Frame, mask: Value | None, shape: tuple[int, ...]
-) -> tuple[Mask | Tensor | None, int]:
-    """(mask, or None where it is true everywhere; how many lanes it lets through)."""
-    total = count_lanes(shape, frame.count)
-    if mask is None:
-        return None, total
-    if isinstance(mask, Mask):
-        if mask.decided is not None:
-            return (None, total) if mask.decided else (mask, 0)
-        if len(mask.sizes) < len(shape):
-            mask = mask.splat(len(shape))
-        return mask, mask.count(shape, frame.count)
-    lanes = dense(mask)
-    assert isinstance(lanes, torch.Tensor)
-    lanes = lanes.reshape(lanes.shape + (1,) * (1 + len(shape) - lanes.ndim))
-    true = int(torch.count_nonzero(lanes))
-    if true == lanes.numel():
-        return None, total
-    return lanes, true * (total // lanes.numel())
-
-
-def lanes_on(mask: Mask | Tensor | None) -> Tensor | None:
-    """A mask lane by lane."""
-    return mask.dense if isinstance(mask, Mask) else mask
-
-
-def expand_all(frame: Frame, value: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """The value with every axis full, the programs' too."""
-    return value.expand(frame.count, *shape)
-
-
-_VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates"}
-
-
-def observe(
-    frame: Frame,
-    op: Op,
-    kind: Kind,
-    pointer: Pointer,
-    mask: Tensor | None,
-    shape: tuple[int, ...],
-    values: Tensor | None = None,
-) -> None:
-    """Checks an access's bounds, then tells it to the launch's observers."""
-    buffer = pointer.buffer
-    assert buffer is not None
-    access = Access(kind, op, buffer, frame, pointer, mask, shape, values)
-    numel = buffer.as_dtype(pointer.dtype).numel()
-    check_bounds(frame, op, buffer, access.offsets, access.mask, numel, _VERBS[kind])
-    for observer in frame.machine.observers:
-        observer.access(access)
 
 
 def _read(
@@ -149,7 +99,7 @@ def _read(
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
     if frame.machine.observers:
-        observe(frame, op, "load", pointer, lanes_on(mask), op.types[0].shape)
+        tell(frame, op, "load", pointer, lanes_on(mask), op.types[0].shape)
     if op.shares:
         found = windows(pointer, shared=True)
         if found is not None and found.sharing is not None:
@@ -253,7 +203,7 @@ def _write(
     assert buffer is not None
     flat = buffer.as_dtype(pointer.dtype)
     if frame.machine.observers:
-        observe(frame, op, "store", pointer, lanes_on(mask), shape, value)
+        tell(frame, op, "store", pointer, lanes_on(mask), shape, value)
     found = windows(pointer)
     if (
         found is not None
@@ -308,102 +258,3 @@ def _write_windows(
                 part = part.narrow(axis + 1, bounds[0], bounds[1] - bounds[0])
         frame.machine.stores.add(partial(cut.write, flat, part), held)
     return True
-
-
-def check_bounds(
-    frame: Frame,
-    op: Op,
-    buffer: Buffer,
-    offsets: Tensor,
-    mask: Tensor | None,
-    numel: int,
-    verb: str,
-) -> None:
-    """Raises `OutOfBounds` for the first program, in grid order, with a lane outside."""
-    bad = (offsets < 0) | (offsets >= numel)
-    if mask is not None:
-        bad = bad & mask
-    if not bad.any():
-        return
-    bad = bad.expand(frame.count, *bad.shape[1:])
-    position = bad.nonzero()[0]
-    full = torch.broadcast_to(offsets, bad.shape)
-    raise OutOfBounds(
-        _describe(frame, op, buffer, int(full[tuple(position)]), position.tolist(), numel, verb)
-    )
-
-
-def _describe(
-    frame: Frame, op: Op, buffer: Buffer, offset: int, position: list[int], numel: int, verb: str
-) -> str:
-    program = frame.machine.program_id(int(frame.programs[position[0]]))
-    lane = f", lane {position[1:]} of the tile" if len(position) > 1 else ""
-    where = (
-        f"which is empty: shape {buffer.shape}"
-        if numel == 0
-        else f"{'before its first' if offset < 0 else 'after its last'} element: shape "
-        f"{buffer.shape}, strides {buffer.stride}, so that its pointer reaches elements 0 to "
-        f"{numel - 1}"
-    )
-    return (
-        f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}, {verb} element "
-        f"{offset} of {buffer.name}, {where}. No memory was changed; {_hint(frame, op)}."
-    )
-
-
-#: Which operand of an access is its mask, if it has so many.
-_MASK = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
-
-
-def _hint(frame: Frame, op: Op) -> str:
-    """What to look at: the mask, and the line that makes it, if there is one."""
-    position = _MASK.get(op.name, len(op.operands))
-    slot = op.operands[position] if position < len(op.operands) else None
-    ops = frame.machine.program.walk() if slot is not None else []
-    made = next((found for found in ops if slot in found.results), None)
-    if slot is None or (made is not None and made.name == "arith.constant"):
-        return "the access has no mask: give it one that is true only inside the tensor"
-    line = f" of line {made.where.line}" if made and made.where.line != op.where.line else ""
-    return f"the mask{line} lets this lane through: compare it with the tensor's sizes and strides"
-
-
-# -------------------------------------------------------------------- pointers of unknown origin
-def by_buffer(
-    frame: Frame, op: Op, pointer: Pointer, mask: Tensor | None
-) -> list[tuple[Buffer, Pointer, Tensor]]:
-    """Sorts byte addresses into the launch's tensors: (buffer, pointer into it, mask)."""
-    address = pointer.lanes
-    left = (
-        torch.ones_like(address, dtype=torch.bool) if mask is None else mask & (address == address)
-    )
-    parts = []
-    for buffer in frame.machine.buffers:
-        inside = left & (address >= buffer.origin) & (address < buffer.origin + buffer.nbytes)
-        if inside.any():
-            offsets = (address - buffer.origin) // pointer.dtype.itemsize
-            parts.append((buffer, pointer_at(buffer, offsets, pointer.dtype), inside))
-            left = left & ~inside
-    if left.any():
-        left = left.expand(frame.count, *left.shape[1:])
-        position = left.nonzero()[0]
-        program = frame.machine.program_id(int(frame.programs[position[0]]))
-        raise OutOfBounds(
-            f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address "
-            "lies in no tensor of this launch, and in none whose data_ptr() is in one. No memory "
-            "was changed; pass the tensor that it belongs to."
-        )
-    return parts
-
-
-def _load_by_address(
-    frame: Frame, op: Op, pointer: Pointer, mask: Mask | Tensor | None, other: Tensor
-) -> Tensor:
-    result = other
-    shape = op.types[0].shape
-    for buffer, part, part_mask in by_buffer(frame, op, pointer, lanes_on(mask)):
-        count = int(expand_all(frame, part_mask, shape).sum())
-        frame.machine.count(op, buffer, "loaded", count, part.dtype.itemsize)
-        found = dense(_read(frame, op, part, part_mask, other))
-        assert isinstance(found, torch.Tensor)
-        result = torch.where(part_mask, found, result)
-    return result

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import torch
 
+from mini_triton.execute.bounds import check_bounds
 from mini_triton.execute.values import Buffer, Pointer
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 Tensor = torch.Tensor
 Kind = Literal["load", "store", "atomic"]
+
+_VERBS: dict[Kind, str] = {"load": "loads", "store": "stores", "atomic": "updates"}
 
 
 @dataclass(frozen=True)
@@ -79,3 +82,22 @@ class OperationObserver(Protocol):
     def operation(self, frame: Frame, op: Op) -> None:
         """Called before the programs of `frame` run `op`."""
         ...
+
+
+def tell(
+    frame: Frame,
+    op: Op,
+    kind: Kind,
+    pointer: Pointer,
+    mask: Tensor | None,
+    shape: tuple[int, ...],
+    values: Tensor | None = None,
+) -> None:
+    """Checks an access's bounds, then tells it to the launch's observers."""
+    buffer = pointer.buffer
+    assert buffer is not None
+    access = Access(kind, op, buffer, frame, pointer, mask, shape, values)
+    numel = buffer.as_dtype(pointer.dtype).numel()
+    check_bounds(frame, op, buffer, access.offsets, access.mask, numel, _VERBS[kind])
+    for observer in frame.machine.observers:
+        observer.access(access)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 
 from mini_triton.errors import KernelError
-from mini_triton.execute.memory import zero
+from mini_triton.execute.active import zero
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Op, Program
 from mini_triton.sanitize.checks import MASKED

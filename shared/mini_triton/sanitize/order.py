@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from mini_triton.errors import KernelError
-from mini_triton.execute.memory import expand_all
+from mini_triton.execute.active import expand_all
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mini_triton.execute.memory import expand_all
+from mini_triton.execute.active import expand_all
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times

@@ -154,17 +154,6 @@ def test_the_program_is_named_where_programs_have_parted():
 
 
 @triton.jit
-def table_kernel(addresses_ptr, out_ptr):
-    at = tl.load(addresses_ptr).to(tl.pointer_type(tl.float32))
-    tl.store(out_ptr, tl.load(at))
-
-
-def test_an_address_in_no_tensor_of_the_launch():
-    with pytest.raises(mini_triton.OutOfBounds, match="lies in no tensor of this launch"):
-        table_kernel[(1,)](torch.tensor([4096]), torch.zeros(1))
-
-
-@triton.jit
 def empty_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr, tl.load(x_ptr, mask=n > 0, other=5.0))
 

@@ -38,9 +38,8 @@ def unsupported_kernel(x_ptr, out_ptr, n):
     tl.store(out_ptr, 1.0)
     x = tl.load(x_ptr + tl.arange(0, 8))
     if n < 0:
-        bits = tl.inline_asm_elementwise(
-            "brev.b32 $0, $1;", "=r,r", [x.to(tl.int32)], tl.int32, is_pure=True, pack=1
-        )
+        swap: tl.constexpr = "brev.b32 $0, $1;"
+        bits = tl.inline_asm_elementwise(swap, "=r,r", [x.to(tl.int32)], tl.int32, True, 1)
         tl.store(out_ptr + tl.arange(0, 8), bits)
 
 
@@ -50,7 +49,7 @@ def test_an_unsupported_operation_is_named_before_anything_runs():
     with pytest.raises(mini_triton.UnsupportedOp) as caught:
         unsupported_kernel[(1,)](normal(8), out, 3)
     message = str(caught.value)
-    assert message.startswith(line_of(unsupported_kernel, "brev.b32"))
+    assert message.startswith(line_of(unsupported_kernel, "elementwise(swap"))
     assert "kernel unsupported_kernel uses tl.inline_asm_elementwise" in message
     assert isinstance(caught.value, mini_triton.KernelError)
     assert not out.any()

@@ -13,23 +13,17 @@ from tests.mini_triton.comparing import line_of
 @triton.jit
 def assembly_kernel(x_ptr):
     i = tl.arange(0, 4)
-    one = tl.inline_asm_elementwise(
-        "add.u32 $0, $1, 1;", "=r,r", [i], dtype=tl.int32, is_pure=True, pack=1
-    )
+    add: tl.constexpr = "add.u32 $0, $1, 1;"
+    one = tl.inline_asm_elementwise(add, "=r,r", [i], dtype=tl.int32, is_pure=True, pack=1)
     tl.store(x_ptr + i, one)
 
 
 @triton.jit
 def assembly_of_two_kernel(x_ptr):
     x = tl.load(x_ptr + tl.arange(0, 4))
-    sums, products = tl.inline_asm_elementwise(
-        "add.u32 $0, $2, $2; mul.lo.u32 $1, $2, $2;",
-        "=r,=r,r",
-        [x],
-        dtype=(tl.int32, tl.int32),
-        is_pure=True,
-        pack=1,
-    )
+    both: tl.constexpr = "add.u32 $0, $2, $2; mul.lo.u32 $1, $2, $2;"
+    types: tl.constexpr = (tl.int32, tl.int32)
+    sums, products = tl.inline_asm_elementwise(both, "=r,=r,r", [x], types, is_pure=True, pack=1)
     tl.store(x_ptr + tl.arange(0, 4), sums + products)
 
 
@@ -48,13 +42,13 @@ def clock_kernel(x_ptr):
     [
         (
             assembly_kernel,
-            '"add.u32',
+            "elementwise(add",
             "tl.inline_asm_elementwise: PTX",
             "Write this line with",
         ),
         (
             assembly_of_two_kernel,
-            "[x],",
+            "elementwise(both",
             "tl.inline_asm_elementwise: PTX",
             "Write this line with",
         ),
