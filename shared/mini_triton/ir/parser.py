@@ -1,7 +1,7 @@
 """TTIR text → `Program`. A recursive-descent parser of what Triton's printer writes.
 
-Most operations share one shape, `%r = name operands words {attributes} : types loc(…)`, and one
-routine reads them all; constants, calls, branches and operations with regions have their own.
+Here are the module, its functions, and what nests: regions, and the operations that have some. All
+other operations are read in `operations`, and what they consist of in `reader`.
 Whether the simulator can execute an operation is not decided here but in `execute.prepare`.
 """
 
@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from mini_triton.errors import BadProgram
-from mini_triton.ir.inference import inferred_results, number
+from mini_triton.ir.operations import OWN_FORM, Operations
 from mini_triton.ir.program import Block, Function, Op, Program, Region
-from mini_triton.ir.reader import Reader
 from mini_triton.ir.types import Type
 
 
@@ -30,7 +29,7 @@ def parse(text: str) -> Program:
         raise BadProgram(f"TTIR line {parser.line}: it cannot be read: {error}") from None
 
 
-class _Parser(Reader):
+class _Parser(Operations):
     # ---------------------------------------------------------------- module and functions
     def module(self) -> Program:
         """The whole text."""
@@ -114,8 +113,7 @@ class _Parser(Reader):
         if token.kind == "string":
             op, types = self._generic(name)
         else:
-            special = _SPECIAL.get(name)
-            op, types = special(self, name) if special else self._plain(name)
+            op, types = self._printed(name)
         op.where = self._location()
         if self._next.kind not in ("newline", "end"):
             raise self._error(f"the operation {name} should end here")
@@ -124,6 +122,13 @@ class _Parser(Reader):
         op.types = tuple(types)
         op.results = self._define_results(names, types)
         return op
+
+    def _printed(self, name: str) -> tuple[Op, list[Type]]:
+        """An operation in the form that is its own, or in the one that most share."""
+        if name in _WITH_REGIONS:
+            return _WITH_REGIONS[name](self, name)
+        own = OWN_FORM.get(name)
+        return own(self, name) if own else self._plain(name)
 
     def _result_names(self) -> list[tuple[str, int]]:
         """`%a, %b:2 =` before an operation's name."""
@@ -145,72 +150,6 @@ class _Parser(Reader):
             else:
                 slots += [self._define(f"{name}#{i}", next(kinds)) for i in range(count)]
         return tuple(slots)
-
-    def _plain(self, name: str) -> tuple[Op, list[Type]]:
-        """Operands, words and attributes in any order, then `: types`."""
-        operands: list[int] = []
-        words: list[str] = []
-        attrs: dict[str, Any] = {}
-        types: list[Type] = []
-        results: list[Type] | None = None
-        while self._next.kind not in ("newline", "end"):
-            token = self._next
-            if token.kind == "value":
-                operands.append(self._operand())
-            elif token.kind == "location" or token.text == "loc":
-                break
-            elif token.text == "{":
-                self._take()
-                attrs |= self._attributes("}")
-            elif token.text == "<" and self._tokens[self._at + 1].text == "{":
-                self._at += 2
-                attrs |= self._attributes("}")
-                self._expect(">")
-            elif token.kind == "word":
-                self._take()
-                if self._accept("="):
-                    attrs[token.text] = self._attribute_value()
-                elif self._next.text == "<":
-                    attrs[token.text] = self._balanced("<", ">")
-                else:
-                    words.append(token.text)
-            elif token.kind == "string":
-                words.append(self._attribute_value())
-            elif token.text == ":":
-                self._take()
-                if self._next.kind == "value":  # tt.print puts its operands after a colon
-                    continue
-                types, results = self._signature()
-                break
-            elif self._accept("->"):  # no operands, so no colon: tt.elementwise_inline_asm
-                results = self._type_list()
-                break
-            else:
-                self._take()  # commas and brackets around operands
-        return self._typed(name, operands, words, attrs, types, results)
-
-    def _typed(
-        self,
-        name: str,
-        operands: list[int],
-        words: list[str],
-        attrs: dict[str, Any],
-        types: list[Type],
-        results: list[Type] | None,
-    ) -> tuple[Op, list[Type]]:
-        """Fills in the result types that the printed form leaves to be inferred."""
-        if results is None:
-            results = inferred_results(name, types)
-        elif name == "tt.split":  # printed once for its two results
-            results = results * 2
-        op = Op(
-            name,
-            tuple(operands),
-            operand_types=tuple(self._slot_types[slot] for slot in operands),
-            attrs=attrs,
-            keywords=tuple(words),
-        )
-        return op, results
 
     def _generic(self, name: str) -> tuple[Op, list[Type]]:
         """`"name"(operands) <{attrs}> ({region}, …) {attrs} : (types) -> types`."""
@@ -236,107 +175,6 @@ class _Parser(Reader):
         op, results = self._typed(name, operands, [], attrs, types, results or [])
         op.regions = tuple(regions)
         return op, results
-
-    def _constant(self, name: str) -> tuple[Op, list[Type]]:
-        """`arith.constant 3 : i32`, `true`, `dense<…> : tensor<…>`."""
-        attrs: dict[str, Any] = {}
-        if self._accept("{"):
-            attrs |= self._attributes("}")
-        if self._accept("dense"):
-            self._expect("<")
-            raw: Any = [] if self._next.text == ">" else self._dense()
-            self._expect(">")
-        else:
-            raw = self._take().text
-        kind = self._type() if self._accept(":") else Type("i1")
-        attrs["value"] = self._constant_value(raw, kind)
-        return Op(name, attrs=attrs), [kind]
-
-    def _dense(self) -> Any:
-        if not self._accept("["):
-            return self._take().text
-        items = []
-        while not self._accept("]"):
-            items.append(self._dense())
-            self._accept(",")
-        return items
-
-    def _constant_value(self, raw: Any, kind: Type) -> Any:
-        if isinstance(raw, str) and raw.startswith('"'):
-            raise self._error("packed dense constants are not supported")
-        try:
-            return number(raw, kind)
-        except ValueError:
-            raise self._error(f"{raw!r} is not a constant of type {kind}") from None
-
-    def _call(self, name: str) -> tuple[Op, list[Type]]:
-        callee = self._take().text.lstrip("@").strip('"')
-        op, types = self._plain(name)
-        op.attrs["callee"] = callee
-        return op, types
-
-    def _terminator(self, name: str) -> tuple[Op, list[Type]]:
-        """`scf.yield`, `tt.return`, `scf.condition(%c) …`: operands and their types, no results."""
-        op, _ = self._plain(name)
-        return op, []
-
-    def _dot_scaled(self, name: str) -> tuple[Op, list[Type]]:
-        """`%a scale %s, %b scale %t, %c lhs = e2m1 rhs = e4m3 {…} : types -> type`.
-
-        `attrs["scaled"]` says which of the two factors has a scale; operands keep the order of the
-        text.
-        """
-        operands: list[int] = []
-        scaled = [False, False]
-        factor = -1
-        while self._next.kind == "value" or self._next.text in (",", "scale"):
-            if self._accept(","):
-                continue
-            if self._accept("scale"):
-                if factor not in (0, 1):
-                    raise self._error(f"{name} scales its first two operands only")
-                scaled[factor] = True
-            else:
-                factor += 1
-            operands.append(self._operand())
-        op, types = self._plain(name)
-        op.operands = tuple(operands)
-        op.operand_types = tuple(self._slot_types[slot] for slot in operands)
-        op.attrs["scaled"] = tuple(scaled)
-        if len(operands) != 3 + sum(scaled):
-            raise self._error(f"{name} takes two factors and a sum")
-        return op, types
-
-    def _branch(self, name: str) -> tuple[Op, list[Type]]:
-        """`cf.br ^bb1(%a : T)` and `cf.cond_br %c, ^bb1(…), ^bb2(…)`."""
-        operands: list[int] = []
-        successors: list[tuple[str, tuple[int, ...]]] = []
-        while self._next.kind in ("value", "block") or self._next.text == ",":
-            token = self._next
-            if token.kind == "value":
-                operands.append(self._operand())
-                continue
-            self._take()
-            if token.kind != "block":
-                continue
-            args: list[int] = []
-            if self._accept("("):
-                while self._next.kind == "value":
-                    args.append(self._operand())
-                    self._accept(",")
-                if self._accept(":"):
-                    self._signature()
-                self._expect(")")
-            successors.append((token.text, tuple(args)))
-        if self._accept("{"):
-            self._attributes("}")
-        op = Op(
-            name,
-            tuple(operands),
-            operand_types=tuple(self._slot_types[slot] for slot in operands),
-            successors=tuple(successors),
-        )
-        return op, []
 
     # ---------------------------------------------------------------- structured control flow
     def _initial_values(self) -> tuple[list[str], list[int]]:
@@ -432,19 +270,4 @@ def _yielding(region: Region) -> Region:
     return region
 
 
-_SPECIAL = {
-    "arith.constant": _Parser._constant,
-    "tt.call": _Parser._call,
-    "tt.return": _Parser._terminator,
-    "scf.yield": _Parser._terminator,
-    "scf.condition": _Parser._terminator,
-    "tt.reduce.return": _Parser._terminator,
-    "tt.scan.return": _Parser._terminator,
-    "tt.map_elementwise.return": _Parser._terminator,
-    "tt.dot_scaled": _Parser._dot_scaled,
-    "cf.br": _Parser._branch,
-    "cf.cond_br": _Parser._branch,
-    "scf.for": _Parser._for,
-    "scf.while": _Parser._while,
-    "scf.if": _Parser._if,
-}
+_WITH_REGIONS = {"scf.for": _Parser._for, "scf.while": _Parser._while, "scf.if": _Parser._if}

@@ -1,6 +1,6 @@
 """Reads the small parts of TTIR text: tokens, names of values, types, attributes, locations.
 
-`parser.Parser` builds operations, regions and functions from them.
+`operations` builds operations from them, and `parser` regions and functions.
 """
 
 from __future__ import annotations
