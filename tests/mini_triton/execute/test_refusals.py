@@ -22,8 +22,7 @@ def assembly_kernel(x_ptr):
 def assembly_of_two_kernel(x_ptr):
     x = tl.load(x_ptr + tl.arange(0, 4))
     both: tl.constexpr = "add.u32 $0, $2, $2; mul.lo.u32 $1, $2, $2;"
-    types: tl.constexpr = (tl.int32, tl.int32)
-    sums, products = tl.inline_asm_elementwise(both, "=r,=r,r", [x], types, is_pure=True, pack=1)
+    sums, products = tl.inline_asm_elementwise(both, "=r,=r,r", [x], (tl.int32, tl.int32), True, 1)
     tl.store(x_ptr + tl.arange(0, 4), sums + products)
 
 
