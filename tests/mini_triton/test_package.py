@@ -8,7 +8,13 @@ from pathlib import Path
 
 import mini_triton
 import pytest
+import torch
 import triton
+
+#: Where there is a GPU, the simulator has to be asked for.
+without_gpu = pytest.mark.skipif(
+    torch.cuda.is_available(), reason="this machine has a GPU, which Triton takes by default"
+)
 
 KERNEL = """
 import torch
@@ -41,9 +47,9 @@ def run(tmp_path, imports, rest, **env):
 @pytest.mark.parametrize(
     ("imports", "asked"),
     [
-        ("import triton", None),
+        pytest.param("import triton", None, marks=without_gpu),
         ("import mini_triton\nimport triton", "mini_triton"),
-        ("import triton\nimport mini_triton", None),
+        pytest.param("import triton\nimport mini_triton", None, marks=without_gpu),
     ],
 )
 def test_any_order_of_imports(tmp_path, imports, asked):
@@ -61,6 +67,7 @@ def test_the_package_in_place_of_triton(tmp_path):
     assert run(tmp_path, "import mini_triton as triton", rest)[0] == "10 10 4"
 
 
+@without_gpu
 def test_the_simulator_stands_aside_for_a_gpu(monkeypatch):
     from mini_triton.backend.driver import MiniTritonDriver
 
