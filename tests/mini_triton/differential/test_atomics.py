@@ -44,6 +44,8 @@ _UPDATES: dict[str, Callable[[Any, Any], Any]] = {
     "xor": np.bitwise_xor,
     "xchg": lambda now, value: value,
 }
+#: Of Triton 3.9: they do not read and write at once, so that lanes need not follow each other.
+_NO_UPDATES = {"load", "store", "poll"}
 
 
 @st.composite
@@ -103,8 +105,8 @@ def test_updates(runner, program):
 
 
 def test_every_kind_is_drawn():
-    """The table above has what Triton offers."""
+    """The table above has all updates that Triton offers."""
     import triton.language as tl
 
     offered = {name.removeprefix("atomic_") for name in dir(tl) if name.startswith("atomic_")}
-    assert offered == {*_UPDATES, "cas"}
+    assert offered - _NO_UPDATES == {*_UPDATES, "cas"}
