@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from mini_triton.errors import UNKNOWN, BadProgram, Location, UnsupportedOp
 from mini_triton.ir.program import Block, Function, Op, Program, Region
-from mini_triton.ir.rules import RULES, Violation, is_int, is_truth, need
+from mini_triton.ir.rules import RULES
+from mini_triton.ir.rules.checking import Violation, is_int, is_truth, need
 from mini_triton.ir.types import TORCH_DTYPE, Type
 
 #: Triton's own bound (TRITON_MAX_TENSOR_NUMEL): its front end refuses larger tiles.
