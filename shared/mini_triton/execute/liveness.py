@@ -6,6 +6,9 @@ pointers are formulas and take none: so the bound also holds where they are not.
 
 from __future__ import annotations
 
+from collections import Counter
+
+from mini_triton.errors import OverBudget
 from mini_triton.ir.program import Block, Op, Program, Region
 
 #: Bytes an element of the largest tile at hand that an operation may take while it runs: a gather
@@ -13,20 +16,47 @@ from mini_triton.ir.program import Block, Op, Program, Region
 _SCRATCH = 32
 #: Operations after which programs that go different ways hold copies of what they share.
 _PARTING = {"cf.cond_br", "scf.if", "scf.while"}
+#: Tiles that a refusal names.
+_MOST_NAMED = 3
 
 
 def peak_bytes(program: Program) -> int:
-    """Bytes that one program's values take at most."""
+    """Bytes that executing one program takes at most: its values, and what operations need."""
     copies = 2 if any(op.name in _PARTING for op in program.walk()) else 1
-    return copies * _Peak(program).of_region(program.kernel.body, depth=0)
+    return copies * _Peak(program, _SCRATCH).of_region(program.kernel.body, depth=0)
+
+
+def tile_bytes(program: Program) -> int:
+    """Bytes of the values of one program that are alive at once, at most."""
+    return _Peak(program, scratch=0).of_region(program.kernel.body, depth=0)
+
+
+def check_tiles(program: Program, kernel: str, needed: int, memory: int) -> None:
+    """Raises `OverBudget`, which names the largest tiles, where `needed` is more than `memory`."""
+    if needed <= memory:
+        return
+    tiles = Counter((kind, op.where) for op in program.walk() for kind in op.types if kind.shape)
+    largest = sorted(tiles, key=lambda tile: -tile[0].numel * tile[0].itemsize)[:_MOST_NAMED]
+    named = "; ".join(
+        f"{kind} of {kind.numel * kind.itemsize:,} bytes"
+        f"{f', {tiles[kind, where]} times,' if tiles[kind, where] > 1 else ''} at {where}"
+        for kind, where in largest
+    )
+    raise OverBudget(
+        f"kernel {kernel}: the tiles of a single program take {needed:,} bytes at once, and a "
+        f"launch may take {memory:,}. The largest: {named}. Nothing was run; choose smaller BLOCK "
+        f"sizes, or set MINI_TRITON_MEMORY to {needed} or more."
+    )
 
 
 class _Peak:
     #: Calls nested deeper than this are recursive, which Triton does not have.
     _DEEPEST = 32
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, scratch: int) -> None:
         self._program = program
+        self._scratch = scratch
+        self._called: dict[str, int] = {}
         self._bytes = {
             slot: kind.numel * kind.itemsize for slot, kind in program.slot_types.items()
         }
@@ -47,7 +77,10 @@ class _Peak:
         if op.regions:
             return max(self.of_region(region, depth) for region in op.regions)
         if op.name == "tt.call" and depth < self._DEEPEST:
-            called = self._program.functions[op.attrs["callee"]]
-            return self.of_region(called.body, depth + 1)
+            name = op.attrs["callee"]
+            if name not in self._called:  # once each: calls of calls may be many
+                body = self._program.functions[name].body
+                self._called[name] = self.of_region(body, depth + 1)
+            return self._called[name]
         largest = max((kind.numel for kind in (*op.types, *op.operand_types)), default=1)
-        return largest * _SCRATCH
+        return largest * self._scratch

@@ -19,6 +19,7 @@ from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.failure import failure
 from mini_triton.execute.frame import Frame
+from mini_triton.execute.liveness import check_tiles
 from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.stores import Stores
@@ -80,6 +81,7 @@ class Machine:
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
         self.steps = 0
         self._settings = settings.current()
+        check_tiles(self.program, self.kernel, self._prepared.tile_bytes, self._settings.memory)
         self._chunk_elements = chunk_elements
         self.stores = self._new_stores()
 

@@ -1,4 +1,4 @@
-"""`tt.load` and `tt.store`: bounds first, then the copy, then the count.
+"""`tt.load`, `tt.store`, and both atomically: bounds first, then the copy, then the count.
 
 An access is checked as a whole before it touches memory, and a failed launch puts back what its
 earlier stores changed (`machine`). Counted are the lanes whose mask is true, over all programs that
@@ -34,7 +34,7 @@ _CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _MOST_BOXES = 8
 
 
-@framed("tt.load")
+@framed("tt.load", "tt.atomic_load")
 def _load(frame: Frame, op: Op) -> Tensor | Shared:
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)
@@ -68,7 +68,7 @@ def _load_by_address(
     return result
 
 
-@framed("tt.store")
+@framed("tt.store", "tt.atomic_store")
 def _store(frame: Frame, op: Op) -> None:
     pointer = frame[op.operands[0]]
     assert isinstance(pointer, Pointer)

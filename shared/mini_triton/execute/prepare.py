@@ -31,7 +31,7 @@ from mini_triton.execute import (
     shape,
 )
 from mini_triton.execute.frame import Frame
-from mini_triton.execute.liveness import peak_bytes
+from mini_triton.execute.liveness import peak_bytes, tile_bytes
 from mini_triton.execute.refusals import refused
 from mini_triton.execute.registry import FRAMED, LAZY, PURE, Handler
 from mini_triton.execute.values import Value
@@ -75,7 +75,8 @@ class Prepared:
     loaded: frozenset[int] | None  # the same of those that it reads
     one_at_a_time: bool  # programs wait for each other (a spin lock): they must run in turn
     prints: bool
-    peak_bytes: int  # of one program's values
+    peak_bytes: int  # of one program's values, and what executing them takes
+    tile_bytes: int  # of one program's values alone
 
 
 @lru_cache(maxsize=512)
@@ -98,6 +99,7 @@ def prepare(ttir: str, kernel: str) -> Prepared:
         _spins(program),
         any(op.name == "tt.print" for op in program.walk()),
         peak_bytes(program),
+        tile_bytes(program),
     )
 
 

@@ -33,6 +33,11 @@ def refused(op: Op) -> str | None:
             f"tl.extern_elementwise with {symbol} of {library}: the simulator runs functions of "
             "libdevice only. Write the function with operations of triton.language"
         )
+    if op.name == "tt.atomic_poll":
+        return (
+            "tl.atomic_poll: it waits for as long as a clock says. Write a loop around "
+            "tl.atomic_load, or tl.atomic_cas"
+        )
     if any(op.name in table for table in (FRAMED, LAZY, PURE)):
         return None
     return f"{op.name}, which the simulator does not have. Write this line with other operations"
