@@ -51,6 +51,9 @@ _MOST_ARGUMENTS = 256
 #: Operations of a launch. The references' longest has 22,222; these take some seconds, after which
 #: it is better to hear which line has no end than that time ran out.
 _MOST_STEPS = 400_000
+#: Bytes that a launch may take beyond its tensors: judge and student have 0.75 GB in all, of which
+#: torch takes half.
+_MOST_MEMORY = 128 << 20
 _LARGEST_AXIS = 2**31 - 1
 
 
@@ -281,7 +284,8 @@ class RemoteStudent:
         self._announce(f"in kernel {launch.kernel}, grid {launch.grid}", self._importing)
         before = [storage.clone() for storage in message.storages]
         try:
-            with settings.use(steps=_MOST_STEPS):
+            # A container of half a core may show the machine's: threads would only take memory.
+            with settings.use(steps=_MOST_STEPS, memory=_MOST_MEMORY, threads=1):
                 record = trace.launch(self._device, launch)
         except mini_triton.KernelError as error:
             refusal = {

@@ -11,8 +11,10 @@ import sys
 import textwrap
 from pathlib import Path
 
+import mini_triton
 import psutil
 import pytest
+from mini_triton import settings
 
 from grader.report import gradescope
 from grader.verdict import Verdict
@@ -137,6 +139,39 @@ def test_a_memory_bomb_is_stopped(first):
     assert result.verdict is Verdict.OUT_OF_MEMORY
     assert "500 MB are allowed" in result.message
     assert result.peak_memory > 400e6
+
+
+def test_a_kernel_takes_little_of_the_judges_memory(first, monkeypatch):
+    """The judge's child inherits what is changed here: it says what it runs the launch with."""
+
+    def telling(device, message):
+        now = settings.current()
+        raise mini_triton.KernelError(f"{now.memory:,} bytes, {now.threads} threads")
+
+    monkeypatch.setattr(mini_triton.LocalDevice, "launch", telling)
+    assert "134,217,728 bytes, 1 threads" in first().message
+
+
+def test_a_tile_that_the_judge_has_no_room_for_is_refused(first):
+    source = """
+    @triton.jit
+    def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+        at = tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + at, mask=at < n, other=0.0)
+        {}
+        tl.store(y_ptr + at, 2 * x, mask=at < n)
+
+    def double(x):
+        y = torch.empty_like(x)
+        double_kernel[(1,)](x, y, x.numel(), BLOCK=1 << 20)
+        return y
+    """
+    many = [f"x{i} = tl.exp(x + {i})" for i in range(40)]
+    used = [f"x += tl.where(x > {i}, x{i}, 0.0) * 0" for i in range(40)]
+    result = first(source.format("\n        ".join(many + used)))
+    assert result.verdict is Verdict.FAILED
+    assert "a launch may take 134,217,728" in result.message
+    assert first(source.format("pass")).verdict is Verdict.PASSED
 
 
 def test_a_memory_bomb_in_a_child_process_counts(first):
