@@ -5,8 +5,10 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import torch
+
 from mini_triton.errors import BadProgram
-from mini_triton.ir.types import Type
+from mini_triton.ir.types import TORCH_DTYPE, Type
 
 _POINTEE_RESULT = {"tt.load"}  # printed with the pointer's type only
 _FLOAT_BITS = {"f16": "<e", "f32": "<f", "f64": "<d"}
@@ -14,6 +16,7 @@ _FLOAT_BITS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 #: Operations without results among those that `_plain` reads.
 _NO_RESULT = {
     "tt.store",
+    "tt.atomic_store",
     "tt.print",
     "tt.assert",
     "gpu.barrier",
@@ -59,6 +62,8 @@ def number(raw: Any, kind: Type) -> Any:
 
 def _float_from_bits(bits: int, element: str) -> float:
     """The value of a hexadecimal float constant, whose bits are those of `element`."""
+    if element.startswith("f8") and element in TORCH_DTYPE:
+        return float(torch.tensor([bits & 0xFF], dtype=torch.uint8).view(TORCH_DTYPE[element]))
     if element == "bf16":
         return float(struct.unpack("<f", struct.pack("<I", bits << 16))[0])
     if element in _FLOAT_BITS:

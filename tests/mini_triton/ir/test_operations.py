@@ -25,6 +25,8 @@ def constant(text):
         ("dense<0xFF800000> : tensor<8xf32>", -math.inf, Type("f32", (8,))),
         ("0x7E00 : f16", None, Type("f16")),
         ("0x7F80 : bf16", math.inf, Type("bf16")),
+        ("dense<0x7F> : tensor<8xf8E4M3FN>", None, Type("f8E4M3FN", (8,))),
+        ("0xFC : f8E5M2", -math.inf, Type("f8E5M2")),
         ("0xFFF0000000000000 : f64", -math.inf, Type("f64")),
         ("dense<[1, 2]> : tensor<2xi32>", [1, 2], Type("i32", (2,))),
         ("dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>", [[1.0, 2.0], [3.0, 4.0]], None),
