@@ -58,7 +58,13 @@ def _describe(
 
 
 #: Which operand of an access is its mask, if it has so many.
-_MASK = {"tt.load": 1, "tt.store": 2, "tt.atomic_rmw": 2}
+_MASK = {
+    "tt.load": 1,
+    "tt.store": 2,
+    "tt.atomic_load": 1,
+    "tt.atomic_store": 2,
+    "tt.atomic_rmw": 2,
+}
 
 
 def _hint(frame: Frame, op: Op) -> str:

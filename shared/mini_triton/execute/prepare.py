@@ -63,7 +63,9 @@ HANDLER_MODULES = (
 
 TERMINATORS = control.RETURNS | {"cf.br", "cf.cond_br", "scf.condition", "scf.yield"}
 _CONSTANT = {"arith.constant", "ub.poison"}
-_ATOMIC = {"tt.atomic_rmw", "tt.atomic_cas"}
+_LOADS = {"tt.load", "tt.atomic_load"}
+_STORES = {"tt.store", "tt.atomic_store"}
+_UPDATES = {"tt.atomic_rmw", "tt.atomic_cas"}
 
 
 @dataclass(frozen=True)
@@ -220,15 +222,15 @@ def _arguments_reached(
 
     ops = list(_operations(kernel.body))
     return (
-        reached(op for op in ops if op.name in _ATOMIC or op.name == "tt.store"),
-        reached(op for op in ops if (op.name in _ATOMIC and op.used) or op.name == "tt.load"),
+        reached(op for op in ops if op.name in _UPDATES | _STORES),
+        reached(op for op in ops if (op.name in _UPDATES and op.used) or op.name in _LOADS),
     )
 
 
 def _spins(program: Program) -> bool:
     """True for a kernel that loops on an atomic operation, as a lock does."""
     return any(
-        inner.name in _ATOMIC
+        inner.name in _UPDATES or inner.name == "tt.atomic_load"
         for op in program.walk()
         if op.name == "scf.while"
         for region in op.regions

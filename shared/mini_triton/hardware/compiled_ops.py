@@ -20,7 +20,10 @@ from mini_triton.ir.program import Op, Program, Region
 #: Instructions: a load, an asynchronous copy to shared memory, a copy by the tensor memory
 #: accelerator, a store, an atomic update.
 KINDS = ("ld", "ldgsts", "tma", "st", "atom")
-ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas")
+ACCESSES = (
+    *("tt.load", "tt.store", "tt.atomic_load", "tt.atomic_store"),
+    *("tt.atomic_rmw", "tt.atomic_cas"),
+)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,8 @@ def instructions(
 _KINDS_OF = {
     "tt.load": ("ld", "ldgsts", "tma"),
     "tt.store": ("st", "tma"),
+    "tt.atomic_load": ("ld",),
+    "tt.atomic_store": ("st",),
     "tt.atomic_rmw": ("atom",),
     "tt.atomic_cas": ("atom",),
 }
@@ -96,6 +101,8 @@ def _in_region(region: Region) -> Iterator[Op]:
 _TTG = {
     "tt.load": "ld",
     "tt.store": "st",
+    "tt.atomic_load": "ld",
+    "tt.atomic_store": "st",
     "tt.atomic_rmw": "atom",
     "tt.atomic_cas": "atom",
     "ttg.async_copy_global_to_local": "ldgsts",

@@ -26,7 +26,16 @@ _ON_LANES = {
     "tt.scan": "tt.scan.return",
     "tt.map_elementwise": "tt.map_elementwise.return",
 }
-_EFFECTS = {"tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.print", "tt.assert"}
+_EFFECTS = {
+    "tt.load",
+    "tt.store",
+    "tt.atomic_rmw",
+    "tt.atomic_cas",
+    "tt.atomic_load",
+    "tt.atomic_store",
+    "tt.print",
+    "tt.assert",
+}
 _ENDS = {*_ON_LANES.values(), *_BRANCHES, "tt.return", "scf.yield", "scf.condition"}
 
 

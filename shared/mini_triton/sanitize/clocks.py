@@ -17,7 +17,7 @@ from mini_triton.ir.program import Op, Program
 
 Array = np.ndarray
 
-ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas")
+ATOMICS = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store")
 #: Beyond so many programs, elements that order them, or lanes of one operation, clocks would cost
 #: too much; then all programs that have released or acquired anything count as ordered.
 _MOST_PROGRAMS = 2_048
@@ -92,5 +92,6 @@ class Clocks:
             if acquire and left is not None:
                 np.maximum(own, left, out=own)
             if release:
-                self._left[key] = own.copy() if left is None else np.maximum(left, own)
+                afresh = left is None or op.name == "tt.atomic_store"  # a store ends what was there
+                self._left[key] = own.copy() if afresh else np.maximum(left, own)
                 own[program] += 1

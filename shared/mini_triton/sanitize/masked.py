@@ -34,7 +34,7 @@ _MOST_LOADS = 32
 def can_be_undefined(program: Program) -> bool:
     """Whether a kernel has operations that may leave lanes undefined."""
     return any(
-        (op.name == "tt.load" and len(op.operands) == 2)
+        (op.name in ("tt.load", "tt.atomic_load") and len(op.operands) == 2)
         or (op.name == "tt.atomic_rmw" and op.used and len(op.operands) > 2)
         for op in program.walk()
     )

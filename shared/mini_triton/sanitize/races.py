@@ -25,7 +25,7 @@ from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Op
 from mini_triton.sanitize.checks import RACES
-from mini_triton.sanitize.clocks import Clocks, local, orders
+from mini_triton.sanitize.clocks import ATOMICS, Clocks, local, orders
 from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
 
 if TYPE_CHECKING:
@@ -73,13 +73,14 @@ class Races:
         )
         look = _Look(self, access, touched, codes, steps)
         op = access.op
-        if access.kind == "load" and not op.attrs.get("isVolatile"):
+        atomic = op.name in ATOMICS and not local(op)
+        if access.kind == "load" and not (atomic or op.attrs.get("isVolatile")):
             for use in ("written", "updated", "updated other"):
                 look.against(use)
             look.keep("loaded")
-        elif access.kind == "load" or (access.kind == "atomic" and not local(op)):
+        elif access.kind == "load" or atomic:
             look.against("written")
-            if access.kind == "atomic":
+            if access.kind != "load":
                 look.against("loaded")
                 look.against("loaded other")
             look.keep("updated")
@@ -87,7 +88,7 @@ class Races:
             for use in ("loaded", "loaded other", "updated", "updated other"):
                 look.against(use)
             look.store()
-        if self._clocks is not None and access.kind == "atomic":
+        if self._clocks is not None and op.name in ATOMICS:
             at, programs = touched.at[:: touched.units], touched.programs[:: touched.units]
             self._clocks.pass_on(op, touched.region, at, programs)
 
@@ -275,7 +276,7 @@ def _remedy(op: Op, other: Op) -> str:
     if local(op) or local(other):
         return 'an atomic of scope="cta" is atomic within a program only: use scope="gpu"'
     verbs = {_verb(op), _verb(other)}
-    if "atomic" in verbs:
+    if op.name in ATOMICS or other.name in ATOMICS:
         return (
             "make the plain access atomic as well, or order the two with atomics that release "
             'and acquire (sem="acq_rel"), whose old value is used'

@@ -7,7 +7,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import assert_same, integers, normal, run
+from tests.mini_triton.comparing import assert_same, from_triton, integers, normal, run
 
 
 @triton.jit
@@ -217,3 +217,64 @@ def test_tiles_of_compare_and_swap(dtype):
     swap_kernel[(1,)](x, expected, -x, old, N=8)
     assert old.tolist() == list(range(8))
     assert x.tolist() == [0, 1, -2, 3, -4, 5, -6, 7]
+
+
+atomic_access = from_triton((3, 9), "there is no tl.atomic_load, _store or _poll")
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n):
+    i = tl.arange(0, 8)
+    value = tl.atomic_load(x_ptr + i, mask=i < n)
+    tl.atomic_store(out_ptr + i, value, mask=i < n, sem="relaxed")
+    tl.atomic_store(out_ptr + n, tl.atomic_load(x_ptr, sem="relaxed"))
+
+
+@atomic_access
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.float32], ids=str)
+def test_atomic_loads_and_stores(dtype):
+    """They move what plain ones would, and count as these."""
+    x, out = integers(8, low=-9, high=9, dtype=dtype), torch.zeros(8, dtype=dtype)
+    with mini_triton.profile(host=False) as p:
+        copy_kernel[(1,)](x, out, 5)
+    assert_same(out, torch.cat([x[:5], x[:1], torch.zeros(2, dtype=dtype)]))
+    assert (p.total.loaded, p.total.stored) == (6, 6)
+
+
+@atomic_access
+def test_an_atomic_load_outside_names_its_mask():
+    with pytest.raises(mini_triton.OutOfBounds, match=r"loads element 4 of x_ptr.* mask lets"):
+        copy_kernel[(1,)](torch.zeros(4), torch.zeros(8), 7)
+
+
+@triton.jit
+def hand_over_kernel(flag_ptr, data_ptr, out_ptr, SEM: tl.constexpr):
+    if tl.program_id(0) == 0:
+        tl.store(data_ptr, 7)
+        tl.atomic_store(flag_ptr, 1, sem=SEM)
+    else:
+        ready = tl.atomic_load(flag_ptr)
+        while ready == 0:
+            ready = tl.atomic_load(flag_ptr)
+        tl.store(out_ptr, tl.load(data_ptr))
+
+
+@atomic_access
+@pytest.mark.parametrize(("sem", "races"), [("release", 0), ("relaxed", 1)])
+def test_a_flag_hands_data_over(sem, races):
+    flag, data, out = (torch.zeros(1, dtype=torch.int32) for _ in range(3))
+    with mini_triton.profile(host=False, check="races", on_finding="report") as p:
+        hand_over_kernel[(2,)](flag, data, out, SEM=sem)
+    assert out.item() == 7
+    assert [finding.tensor for finding in p.findings] == ["data_ptr"] * races
+
+
+@triton.jit
+def wait_kernel(flag_ptr):
+    tl.atomic_poll(flag_ptr, 1)
+
+
+@atomic_access
+def test_a_poll_is_refused():
+    with pytest.raises(mini_triton.UnsupportedOp, match=r"tl\.atomic_poll: .*tl\.atomic_load"):
+        wait_kernel[(1,)](torch.ones(1, dtype=torch.int32))

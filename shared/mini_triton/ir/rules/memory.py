@@ -47,6 +47,20 @@ def _store(op: Op) -> None:
     no_results(op)
 
 
+def _atomic_load(op: Op) -> None:
+    value = pointee(operands(op, 2)[0])
+    need(op.keywords[:1] in (("acquire",), ("relaxed",)), "it acquires, or is relaxed")
+    need(not value.is_pointer, f"it does not take {value}")
+    _load(op)
+
+
+def _atomic_store(op: Op) -> None:
+    value = pointee(operands(op, 3)[0])
+    need(op.keywords[:1] in (("release",), ("relaxed",)), "it releases, or is relaxed")
+    need(not value.is_pointer, f"it does not take {value}")
+    _store(op)
+
+
 _ATOMICS: dict[str, Callable[[Type], bool]] = {
     "fadd": is_float,
     **dict.fromkeys(("add", "and", "or", "xor", "max", "min", "umax", "umin"), is_int),
@@ -97,6 +111,8 @@ MEMORY: dict[str, Rule] = {
     "tt.store": _store,
     "tt.atomic_rmw": _read_modify_write,
     "tt.atomic_cas": _compare_and_swap,
+    "tt.atomic_load": _atomic_load,
+    "tt.atomic_store": _atomic_store,
     "tt.addptr": _advance,
     "tt.ptr_to_int": _pointer_to_int,
     "tt.int_to_ptr": _int_to_pointer,
