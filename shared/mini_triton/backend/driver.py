@@ -22,11 +22,11 @@ from triton.backends.driver import DriverBase
 from mini_triton.backend import rejections
 from mini_triton.backend.parameters import flattener
 from mini_triton.backend.pointed_to import by_address, pointed_to
-from mini_triton.backend.relocate import relocated
 from mini_triton.backend.target import TARGET
 from mini_triton.backend.versions import stand_alone_if_asked_for
 from mini_triton.device import current_device
 from mini_triton.errors import BadLaunch
+from mini_triton.ir.relocate import relocated
 from mini_triton.launch import Launch
 from mini_triton.profiler import profile, record
 from mini_triton.sanitize import fresh, read_only

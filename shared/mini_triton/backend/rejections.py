@@ -11,8 +11,8 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from mini_triton.backend.relocate import reachable
 from mini_triton.backend.versions import place_of
+from mini_triton.ir.relocate import reachable
 
 if TYPE_CHECKING:
     from triton.compiler.errors import CompilationError

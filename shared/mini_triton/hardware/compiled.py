@@ -18,8 +18,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-from mini_triton.backend.relocate import relocated
 from mini_triton.hardware.gpu import WARP, Gpu
+from mini_triton.ir.relocate import relocated
 from mini_triton.launch import Launch
 
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) .*?LOCAL:(\d+)")
