@@ -92,6 +92,7 @@ class Clocks:
             if acquire and left is not None:
                 np.maximum(own, left, out=own)
             if release:
-                afresh = left is None or op.name == "tt.atomic_store"  # a store ends what was there
-                self._left[key] = own.copy() if afresh else np.maximum(left, own)
+                if op.name == "tt.atomic_store":  # it ends what lay there
+                    left = None
+                self._left[key] = own.copy() if left is None else np.maximum(left, own)
                 own[program] += 1
