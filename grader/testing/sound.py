@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from mini_triton import LaunchRecord
+from mini_triton.checks import ALL, ORDER
 from mini_triton.finding import in_words
-from mini_triton.sanitize.checks import ALL, ORDER
 
 from grader.testing.problems import KernelFault, Misuse, StudentError
 

@@ -27,7 +27,7 @@ class LocalDevice:
 
     Args:
         show: takes what kernels print (`tl.device_print`), a line a program.
-        checks: what is looked for in kernels, by name (`sanitize.checks`); None: what the settings
+        checks: what is looked for in kernels, by name (`checks`); None: what the settings
             in force say.
     """
 

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from mini_triton.checks import TITLES
 from mini_triton.errors import Location
-from mini_triton.sanitize.checks import TITLES
 
 Programs = tuple[tuple[int, int, int], ...]
 Verb = Literal["load", "store", "atomic"]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mini_triton import settings
+from mini_triton.checks import UNWRITTEN, chosen
 from mini_triton.errors import SanitizerError
 from mini_triton.finding import Finding, distinct, in_words
 from mini_triton.hardware.gpu import Gpu, gpu_named
 from mini_triton.host import HostCounter, HostOp
 from mini_triton.launch import Counted, LaunchRecord, Traffic
-from mini_triton.sanitize.checks import UNWRITTEN, chosen
 from mini_triton.sanitize.fresh import FreshMemory
 from mini_triton.sanitize.read_only import read_only as declared_read_only
 
@@ -138,7 +138,7 @@ def profile(
     `hardware` record to each; it compiles each kernel once, about a second, and watches all
     accesses. None leaves what an outer region says.
 
-    check: what to look for in kernels: "all", a name or several (`sanitize.checks`), `()` for what
+    check: what to look for in kernels: "all", a name or several (`checks`), `()` for what
     is always on; None leaves what an outer region says. Launches that are checked take longer: they
     run on one thread, and some of them several times.
 

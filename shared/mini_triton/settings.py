@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from mini_triton.sanitize.checks import DEFAULT
+from mini_triton.checks import DEFAULT
 
 if TYPE_CHECKING:
     from mini_triton.hardware.gpu import Gpu
@@ -28,7 +28,7 @@ class Settings:
             and counts do not depend on it.
         steps: operations that a launch may run, each counted once for all programs that run it
             together; None: as many as it takes.
-        checks: what is looked for in kernels, by name (`sanitize.checks`).
+        checks: what is looked for in kernels, by name (`checks`).
         on_finding: "raise" makes a `SanitizerError` of what is found, at the end of a profile, or
             at the launch where there is none; "report" leaves it in the records.
         hardware: the GPU that launches are modelled on, too; None: none.

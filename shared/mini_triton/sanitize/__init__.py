@@ -7,5 +7,5 @@
     masked      the value of a masked-off lane reaches a store
     order       a result that depends on the order of the programs
 
-`profile(check="all")` has all of them on; `checks.DEFAULT` are on everywhere.
+`profile(check="all")` has all of them on; those of `checks.DEFAULT` are on everywhere.
 """

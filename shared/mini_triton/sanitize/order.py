@@ -15,13 +15,13 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
+from mini_triton.checks import ORDER
 from mini_triton.errors import KernelError
 from mini_triton.execute.active import expand_all
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Program
-from mini_triton.sanitize.checks import ORDER
 from mini_triton.sanitize.clocks import ATOMICS
 from mini_triton.sanitize.races import named
 from mini_triton.sanitize.rerun import Difference, Endless, Rerun, Writers

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mini_triton.checks import RACES
 from mini_triton.execute.active import expand_all
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Op
-from mini_triton.sanitize.checks import RACES
 from mini_triton.sanitize.clocks import ATOMICS, Clocks, local, orders
 from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from mini_triton.checks import READ_ONLY
 from mini_triton.execute.observe import Access
 from mini_triton.finding import Finding, Place, times
-from mini_triton.sanitize.checks import READ_ONLY
 from mini_triton.sanitize.geometry import marked
 from mini_triton.sanitize.races import named
 from mini_triton.sanitize.shadow import Shadow, Touched, element

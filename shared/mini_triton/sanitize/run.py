@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from mini_triton import checks as names
 from mini_triton.execute.machine import Machine
 from mini_triton.execute.observe import Access, Observer
 from mini_triton.execute.prepare import prepare
 from mini_triton.finding import Finding
 from mini_triton.launch import Launch
-from mini_triton.sanitize import checks as names
 from mini_triton.sanitize.masked import Undefined, can_be_undefined, masked
 from mini_triton.sanitize.order import can_matter, depends_on_order
 from mini_triton.sanitize.races import Races

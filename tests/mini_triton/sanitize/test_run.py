@@ -1,4 +1,4 @@
-"""Checks by name, what `profile` makes of findings, and kernels that are right: all silent."""
+"""What `profile` makes of findings, and kernels that are right: all silent."""
 
 from __future__ import annotations
 
@@ -8,21 +8,11 @@ import torch
 import triton
 import triton.language as tl
 from mini_triton import LaunchRecord, settings
-from mini_triton.sanitize.checks import ALL, DEFAULT, chosen
+from mini_triton.checks import ALL
 
 from tests.kernels import examples
 
 EXAMPLES = examples.examples()
-
-
-def test_checks_are_chosen_by_name() -> None:
-    assert chosen("all") == ALL
-    assert chosen(None) == DEFAULT
-    assert chosen("races") == ("bounds", "races")
-    assert chosen(["order", "races"]) == ("bounds", "races", "order")
-    assert chosen(()) == ("bounds",)
-    with pytest.raises(ValueError, match="there are bounds, read_only, races"):
-        chosen("race")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -1,4 +1,4 @@
-"""The checks by name, and which of them are on."""
+"""What kernels are looked through for: the checks by name, and which of them are on."""
 
 from __future__ import annotations
 
