@@ -42,9 +42,9 @@ the same process that are no arguments; those become part of the launch.
 They come from Triton's passes, or are calls of functions with `noinline=True`; they are executed as
 well: {others}.
 
-Among them are those that Triton 3.9 has anew: `tl.atomic_load` and `tl.atomic_store`, which move what
-plain accesses do, and the waits of programmatic launches, which change nothing. Its `tl.atomic_poll`
-waits for as long as a clock says, and is refused by name.
+Among them are those that Triton 3.9 has anew: `tl.atomic_load` and `tl.atomic_store`, which move
+what plain accesses do, and the waits of programmatic launches, which change nothing. Its
+`tl.atomic_poll` waits for as long as a clock says, and is refused by name.
 """
 
 
