@@ -1,6 +1,6 @@
 """What Triton's front end can emit, operation by operation, and what becomes of it here.
 
-One entry a method of Triton's `ir.builder`: `docs` makes the table in docs/language.md of them.
+One entry a method of Triton's `ir.builder`: `language` makes the table in docs/language.md of them.
 Whether an operation is executed is not said here but looked up where handlers are registered.
 """
 

@@ -1,4 +1,4 @@
-"""Writes docs/language.md: `python -m mini_triton.docs > docs/language.md`.
+"""The text of docs/language.md: what the simulator executes, looked up where it is executed.
 
 A test holds the file to what this prints, with the Triton that the project is pinned to.
 """
@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator
 from types import ModuleType
 
+from mini_triton.docs.language_table import GROUPS, PARTS, Entry
 from mini_triton.execute.libdevice import FUNCTIONS
 from mini_triton.execute.prepare import HANDLER_MODULES, TERMINATORS
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
-from mini_triton.language_table import GROUPS, PARTS, Entry
 
 _INTRODUCTION = """\
 # The language that the simulator executes
@@ -108,7 +108,3 @@ def _file(operation: str) -> str:
 def _home(module: str) -> str:
     homes: dict[str, ModuleType] = {home.__name__: home for home in HANDLER_MODULES}
     return homes[module].__name__.rpartition(".")[2]
-
-
-if __name__ == "__main__":
-    print(page(), end="")
