@@ -69,12 +69,7 @@ class ReadOnly:
             marks = self.given.get(buffer.position)
             if marks is None or not buffer.stored_to:
                 continue
-            region = shadow.region(buffer)
-            table = region.table(_TABLE, 0, bool)
-            size = buffer.flat.element_size() // region.unit
-            first = (buffer.address - region.start) // region.unit
-            table[first : first + len(marks) * size] |= np.repeat(marks.numpy(), size)
-            self._regions.add(id(region))
+            self._regions.add(id(shadow.mark(buffer, marks, _TABLE)))
 
     def wants(self, access: Access) -> bool:
         """Only what writes."""

@@ -74,6 +74,15 @@ class Shadow:
         """Where a buffer's memory is."""
         return self._of[buffer.position]
 
+    def mark(self, buffer: Buffer, marks: torch.Tensor, table: str) -> Region:
+        """Sets a table of truth values where elements of a buffer are marked, bool (n,)."""
+        region = self.region(buffer)
+        size = buffer.flat.element_size() // region.unit
+        first = (buffer.address - region.start) // region.unit
+        entries = region.table(table, 0, bool)
+        entries[first : first + len(marks) * size] |= np.repeat(marks.numpy(), size)
+        return region
+
 
 def _overlapping(buffers: Sequence[Buffer]) -> list[list[Buffer]]:
     """Buffers in groups that share memory."""
