@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_FIRST, _LAST = 215.0, 395.0  # blue, by violet and red, to yellow
+_FIRST, _LAST = 215.0, 395.0  # blue, by violet and red, to orange
 
 
 def of_program(program: int, programs: int) -> str:

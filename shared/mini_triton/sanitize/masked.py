@@ -152,7 +152,11 @@ def _reached(
     )
 
 
-_HINT = "give the load an `other`, e.g. other=0.0, or discard these lanes with tl.where"
+_HINT = (
+    "give the load an `other` that leaves the result alone (0.0 in a sum, -inf in a maximum), "
+    "or a block pointer a `padding_option`, discard these lanes with tl.where, or mask them off "
+    "in the store, too"
+)
 
 
 def _failed(rerun: Rerun, op: Op | None, error: KernelError) -> Finding:

@@ -288,5 +288,6 @@ def _remedy(op: Op, other: Op) -> str:
         )
     return (
         "to add to shared elements use tl.atomic_add, or a lock that is held from the load to the "
-        "end of the store; to hand results on, launch a second kernel"
+        "end of the store; to hand results on, launch a second kernel; to change a tensor in "
+        "place while others read it, store to a new one instead"
     )

@@ -80,7 +80,8 @@ class Unwritten:
             index,
             (program,),
             "memory from torch.empty holds what was there before: other numbers at every run",
-            f"write {buffer.name} before, in a kernel or with torch.zeros, or mask this lane off",
+            f"fill `{buffer.name}` first, in a kernel or with torch.zeros, or mask these lanes "
+            "off in the load",
         )
 
     def finish(self, shadow: Shadow) -> None:
