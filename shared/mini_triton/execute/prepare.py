@@ -228,9 +228,11 @@ def _arguments_reached(
 
 
 def _spins(program: Program) -> bool:
-    """True for a kernel that loops on an atomic operation, as a lock does."""
+    """True for a kernel that loops on an atomic operation, as a lock does, or a volatile load."""
     return any(
-        inner.name in _UPDATES or inner.name == "tt.atomic_load"
+        inner.name in _UPDATES
+        or inner.name == "tt.atomic_load"
+        or (inner.name == "tt.load" and inner.attrs.get("isVolatile") in (True, "true"))
         for op in program.walk()
         if op.name == "scf.while"
         for region in op.regions

@@ -92,8 +92,18 @@ def lock_kernel(lock_ptr):
     tl.atomic_xchg(lock_ptr, 0)
 
 
+@triton.jit
+def flag_kernel(flag_ptr):
+    pid = tl.program_id(0)
+    if pid > 0:
+        while tl.load(flag_ptr + pid - 1, volatile=True) == 0:
+            pass
+    tl.atomic_xchg(flag_ptr + pid, 1)
+
+
 def test_only_kernels_that_wait_run_one_program_at_a_time():
     assert prepared(lock_kernel, torch.zeros(1, dtype=torch.int32)).one_at_a_time
+    assert prepared(flag_kernel, torch.zeros(4, dtype=torch.int32)).one_at_a_time
     args = [torch.zeros(8) for _ in range(6)]
     assert not prepared(stores_kernel, *args, 3).one_at_a_time
 
