@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from mini_triton.errors import DeviceAssertion
@@ -45,6 +46,8 @@ def _printed(frame: Frame, op: Op, position: int) -> tuple[torch.Tensor, Callabl
         tile = tile.contiguous().view(_BITS[tile.dtype.itemsize]).expand(whole)
         return tile, lambda element: f"0x{element & ((1 << bits) - 1):0{bits // 4}x}"
     tile = tile.expand(whole)
+    if tile.dtype.is_floating_point and bits <= 32:  # the fewest digits that tell it from others
+        return tile, lambda element: str(np.float32(element))
     if tile.dtype.is_floating_point or tile.dtype == torch.bool:
         return tile, str
     signed = op.attrs.get("isSigned") or []

@@ -43,6 +43,21 @@ def test_a_device_may_take_what_is_printed_and_of_a_large_tile_the_first_element
 
 
 @triton.jit
+def printing_floats_kernel(x_ptr, y_ptr, N: tl.constexpr):
+    lanes = tl.arange(0, N)
+    tl.device_print("x", tl.load(x_ptr + lanes), tl.load(y_ptr + lanes))
+
+
+def test_floats_are_printed_with_the_digits_that_they_have(capsys):
+    x = torch.tensor([0.1, -1.0, float("inf"), 1e20])
+    printing_floats_kernel[(1,)](x, x.double(), N=4)
+    assert capsys.readouterr().out == (
+        "pid (0, 0, 0) x: [0.1, -1.0, inf, 1e+20] "
+        "[0.10000000149011612, -1.0, inf, 1.0000000200408773e+20]\n"
+    )
+
+
+@triton.jit
 def printing_as_kernel(x_ptr, N: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, N))
     tl.device_print("hex", x, x > 0, hex=True)
