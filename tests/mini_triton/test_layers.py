@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(mini_triton.__file__).parent
 #: From the bottom to the top. Those of one layer may import each other.
 LAYERS = (
-    {"checks", "errors", "host", "settings"},
+    {"checks", "errors", "host", "language", "settings"},
     {"ir", "finding"},
     {"launch"},
     {"execute", "groups"},

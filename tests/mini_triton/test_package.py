@@ -99,4 +99,16 @@ def test_every_public_name_is_there():
 
 def test_no_module_of_ours_hides_a_name_of_tritons():
     ours = {path.stem for path in Path(mini_triton.__file__).parent.iterdir()} - {"__pycache__"}
-    assert ours & set(vars(triton)) <= {"errors"}  # the simulator's own, which Triton has as well
+    # The simulator's own errors, which Triton has as well; and a name for Triton's language.
+    assert ours & set(vars(triton)) <= {"errors", "language"}
+
+
+def test_the_language_by_the_package_s_name(tmp_path):
+    imports = """
+    import mini_triton as triton
+    import mini_triton.language as ours
+    """
+    rest = """
+    print(ours is tl, twice())
+    """
+    assert run(tmp_path, imports, rest)[0].startswith("True")
