@@ -1,8 +1,8 @@
 """A kernel that holds many tiles of 2²⁰ numbers at a time, in the judge's process.
 
 test: 1.2
-verdict: out of memory
-says: the kernels held
+verdict: failed
+says: the tiles of a single program take
 """
 
 import torch

@@ -2,7 +2,7 @@
 
 test: 1.6
 verdict: failed
-says: rmsnorm_forward stores
+says: write to a read-only tensor
 """
 
 import triton

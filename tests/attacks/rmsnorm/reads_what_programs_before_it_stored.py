@@ -2,7 +2,7 @@
 
 test: 2.2
 verdict: failed
-says: dg is wrong
+says: race: dg_ptr
 """
 
 import torch

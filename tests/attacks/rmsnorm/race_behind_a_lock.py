@@ -1,10 +1,11 @@
 """Adds to one dg without atomics, in programs that a lock of their own makes run in turn here.
 
 Programs that wait for each other are run one after the other, which hides the race: on a GPU the
-lock, one a program, would keep nobody out. Known and left open: the verdict is the wrong one.
+lock, one a program, would keep nobody out.
 
 test: 2.2
-verdict: passed
+verdict: failed
+says: race: dg_ptr
 """
 
 import torch

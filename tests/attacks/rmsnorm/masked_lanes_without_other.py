@@ -1,10 +1,10 @@
 """Sums lanes that its mask keeps out, and for which it names no `other`.
 
-Triton leaves their contents open; here, and in practice on NVIDIA GPUs, they are zero. Known and
-left open: the verdict is the wrong one.
+Triton leaves their contents open; here, and in practice on NVIDIA GPUs, they are zero.
 
 test: 1.3
-verdict: passed
+verdict: failed
+says: masked-off lanes matter
 """
 
 import triton
