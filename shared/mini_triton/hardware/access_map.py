@@ -2,7 +2,8 @@
 
 The picture has cells: the tensor's elements as a matrix (a vector as one row; leading axes of a
 larger tensor as more rows), downsampled to at most `MOST_ROWS` × `MOST_COLUMNS`. A cell has how
-many elements were read and written there, over all programs, and the lowest program that did.
+many elements were read and written there, over all programs, and the lowest program that did; of
+the whole tensor the highest one is kept, too.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class AccessMap:
         elements: that a cell stands for.
         reads, writes: of elements, over all programs.
         reader, writer: lowest program that did; −1: none.
+        last_reader, last_writer: highest program that touched any of the tensor; −1: none.
     """
 
     rows: int
@@ -42,6 +44,8 @@ class AccessMap:
     writes: list[int] = field(default_factory=list)
     reader: list[int] = field(default_factory=list)
     writer: list[int] = field(default_factory=list)
+    last_reader: int = -1
+    last_writer: int = -1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -65,6 +69,7 @@ class Touched:
         self._cells = self._grid[0] * self._grid[1]
         self._counts = {kind: np.zeros(self._cells, np.int64) for kind in ("reads", "writes")}
         self._lowest = {kind: np.full(self._cells, _NOBODY) for kind in ("reads", "writes")}
+        self._highest = {"reads": -1, "writes": -1}
 
     @property
     def loaded_bytes(self) -> int:
@@ -80,6 +85,7 @@ class Touched:
         self, programs: Array, base: Array, lanes: Array, item: int, reads: bool, writes: bool
     ) -> None:
         """Tiles of the same form: elements of `item` bytes at `base + lanes`, for each program."""
+        self._reached(programs, reads, writes)
         # Programs that touch the same tile are looked at once; the lowest of them stands for all.
         starts, first, times = np.unique(base, return_index=True, return_counts=True)
         order = np.argsort(-programs[first])
@@ -94,7 +100,15 @@ class Touched:
 
     def elements(self, programs: Array, where: Array, item: int, reads: bool, writes: bool) -> None:
         """Single elements of `item` bytes, each with its program; programs ascend."""
+        self._reached(programs, reads, writes)
         self._add(programs[::-1], where[::-1], None, item, reads, writes)
+
+    def _reached(self, programs: Array, reads: bool, writes: bool) -> None:
+        """Keeps the highest program."""
+        highest = int(programs.max(initial=-1))
+        for kind, touches in (("reads", reads), ("writes", writes)):
+            if touches:
+                self._highest[kind] = max(self._highest[kind], highest)
 
     def _add(
         self,
@@ -186,4 +200,6 @@ class Touched:
             self._counts["writes"].tolist(),
             lowest["reads"],
             lowest["writes"],
+            self._highest["reads"],
+            self._highest["writes"],
         )

@@ -42,7 +42,7 @@ def pictures(found: AccessMap, programs: int) -> list[Picture]:
     """Who read, how often, and who wrote; those that say something."""
     shown = []
     if any(found.reads):
-        shown.append(_owners("first reader", found, found.reader, programs))
+        shown.append(_owners("first reader", found, found.reader, found.last_reader, programs))
         times = [
             reads / max(1, elements)
             for reads, elements in zip(found.reads, found.elements, strict=True)
@@ -52,11 +52,12 @@ def pictures(found: AccessMap, programs: int) -> list[Picture]:
         elif max(times) > 1:
             shown.append(_times(found, times))
     if any(found.writes):
-        shown.append(_owners("first writer", found, found.writer, programs))
+        shown.append(_owners("first writer", found, found.writer, found.last_writer, programs))
     return shown
 
 
-def _owners(title: str, found: AccessMap, owner: list[int], programs: int) -> Picture:
+def _owners(title: str, found: AccessMap, owner: list[int], last: int, programs: int) -> Picture:
+    """The lowest program of each cell, and of all cells the range of programs."""
     numbered = found.rows * found.columns <= _NUMBERED * _NUMBERED
     picture = _empty(title, found)
 
@@ -67,12 +68,9 @@ def _owners(title: str, found: AccessMap, owner: list[int], programs: int) -> Pi
         return of_program(program, programs), 1.0, str(program) if numbered else ""
 
     picture.rects = list(_runs(found, picture, look))
-    touched = {program for program in owner if program >= 0}
-    picture.note = (
-        f"program {min(touched):,}"
-        if len(touched) == 1
-        else f"programs {min(touched):,} to {max(touched):,}"
-    )
+    first = min(program for program in owner if program >= 0)
+    last = max(last, *owner)  # a cell has its lowest program only
+    picture.note = f"program {first:,}" if first == last else f"programs {first:,} to {last:,}"
     return picture
 
 

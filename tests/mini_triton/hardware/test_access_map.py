@@ -35,6 +35,7 @@ def test_the_lowest_program_owns_a_cell():
     assert found.reader == [3, 0, 2, 2]
     assert found.writes == [1, 0, 0, 1]
     assert found.writer == [5, -1, -1, 1]
+    assert (found.last_reader, found.last_writer) == (3, 5)
 
 
 def test_rows_and_columns_are_those_of_the_tensor():
@@ -53,6 +54,7 @@ def test_large_tensors_are_downsampled_whole():
     assert (found.rows, found.columns) == (32, 64)
     assert sum(found.reads) == sum(found.elements) == 20_000
     assert found.reader[:: found.columns] == [-(-100 * row // 32) for row in range(32)]
+    assert (found.last_reader, found.last_writer) == (99, -1)
 
 
 def test_leading_axes_are_rows_and_vectors_are_long():

@@ -45,6 +45,12 @@ def test_several_reads_are_a_picture_of_their_own():
     assert reader.note == "program 0"
 
 
+def test_programs_that_no_cell_shows_are_in_the_range():
+    found = access_map(1, 2, [1, 8], reader=[0, 500])
+    found.last_reader = 511
+    assert pictures(found, 512)[0].note == "programs 0 to 511"
+
+
 def test_what_nobody_touched_has_no_picture():
     assert pictures(access_map(2, 2, [0] * 4), 1) == []
 

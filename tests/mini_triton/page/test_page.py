@@ -74,7 +74,7 @@ def test_every_part_is_there(profile):
     assert "tl.store(y_ptr + column * BLOCK + rows, tl.load(x_ptr + rows * stride + column))" in (
         page.text
     )
-    assert "first writer programs 0 to 62" in words
+    assert "first writer programs 0 to 63" in words
     assert "L2" in words and "tensor cores" in words
     assert "out of resource" not in words
 
