@@ -76,7 +76,9 @@ def _traffic(gpus: str, modelled: list[tuple[Group, HardwareRecord]]) -> Table:
             fmt_bytes(sum(h.dram_bytes * group.times for group, h in modelled)),
             "",
             fmt_operations(sum(h.flops * group.times for group, h in modelled)),
-            fmt_seconds(sum(h.time * group.times for group, h in modelled)),
+            fmt_seconds(sum(h.time * group.times for group, h in modelled))
+            if all(h.fits for _, h in modelled)
+            else "–",
             "",
             style="bold",
         )

@@ -47,6 +47,7 @@ def render(profile: Profile) -> str:
         groups=groups[:MOST_SHOWN],
         more=max(0, len(groups) - MOST_SHOWN),
         modelled=modelled[:MOST_SHOWN],
+        fit=all(group.launch.hardware.fits for group in modelled if group.launch.hardware),
         gpus=sorted({group.launch.hardware.gpu for group in modelled if group.launch.hardware}),
         plots=_plots(modelled),
         listing=listing(groups),

@@ -59,6 +59,7 @@ class Plot:
     ys: list[Tick] = field(default_factory=list)
     points: list[Point] = field(default_factory=list)
     without: list[str] = field(default_factory=list)  # labels of groups that compute nothing
+    unfit: list[str] = field(default_factory=list)  # labels of groups that the GPU cannot run
 
 
 def plot(groups: Iterable[Group], gpu: Gpu) -> Plot:
@@ -69,6 +70,9 @@ def plot(groups: Iterable[Group], gpu: Gpu) -> Plot:
     for group in groups:
         hardware = group.launch.hardware
         if hardware is None:
+            continue
+        if not hardware.fits:
+            found.unfit.append(group.label)
             continue
         if not hardware.flops or not hardware.dram_bytes:
             found.without.append(group.label)

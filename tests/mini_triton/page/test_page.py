@@ -141,7 +141,14 @@ def test_what_does_not_fit_is_said(profile):
     data = record.to_dict()
     data["hardware"]["resources"] |= {"error": "out of resource: <shared>", "programs": 0}
     page = Page(render(mini_triton.Profile([LaunchRecord.from_dict(data)])))
-    assert "does not fit" in page.words()
+    words = page.words()
+    assert "does not fit" in words
+    head, _, rest = words.partition("Launches")
+    assert "DRAM" in head
+    assert "at least" not in head
+    assert "circle" not in page.tags
+    assert "since they do not fit: matmul_kernel" in rest
+    assert "least time of each side" not in rest
     assert "out of resource: <shared>" in page.text
 
 
