@@ -24,7 +24,7 @@ from mini_triton.execute.active import expand_all
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
-from mini_triton.ir.program import Op
+from mini_triton.ir.program import Op, Program, Region
 from mini_triton.sanitize.clocks import ATOMICS, Clocks, local, orders
 from mini_triton.sanitize.shadow import Array, Shadow, Touched, bits, element
 
@@ -254,7 +254,7 @@ def _race(
             "programs run side by side and in any order, so what ends up there, or is read, is a "
             "matter of chance"
         )
-        hint = _remedy(op, other)
+        hint = _remedy(machine.program, op, other)
     places = [Place.of(op.where, verb, f"program {here} {_DOES[verb]} {what}")]
     if other is not op:
         does = f"program {there} {_DOES[other_verb]} {what}"
@@ -272,9 +272,30 @@ def _race(
     )
 
 
-def _remedy(op: Op, other: Op) -> str:
+def _polls(program: Program) -> bool:
+    """Whether a loop of the kernel waits for what a volatile load reads."""
+    loops = (op for op in program.walk() if op.name == "scf.while")
+    return any(_volatile(region) for loop in loops for region in loop.regions)
+
+
+def _volatile(region: Region) -> bool:
+    """Whether a volatile load is inside."""
+    return any(
+        (op.name == "tt.load" and op.attrs.get("isVolatile") in (True, "true"))
+        or any(_volatile(inner) for inner in op.regions)
+        for block in region.blocks
+        for op in block.ops
+    )
+
+
+def _remedy(program: Program, op: Op, other: Op) -> str:
     if local(op) or local(other):
         return 'an atomic of scope="cta" is atomic within a program only: use scope="gpu"'
+    if _polls(program):
+        return (
+            "set the flag with tl.atomic_xchg, and wait with tl.atomic_add(flag, 0) or "
+            "tl.atomic_cas, which acquires; a volatile load does not"
+        )
     verbs = {_verb(op), _verb(other)}
     if op.name in ATOMICS or other.name in ATOMICS:
         return (

@@ -216,3 +216,28 @@ def test_atomics_of_a_block_are_none_among_programs() -> None:
     (found,) = races(lambda: _only_within_a_block[(2,)](x))
     assert 'scope="gpu"' in found.hint
     assert not races(lambda: _only_within_a_block[(1,)](x))
+
+
+@triton.jit
+def _handed_on(x, flag, ACQUIRES: tl.constexpr):
+    program = tl.program_id(0)
+    if program > 0:
+        if ACQUIRES:
+            while tl.atomic_add(flag + program - 1, 0) == 0:
+                pass
+        else:
+            while tl.load(flag + program - 1, volatile=True) == 0:
+                pass
+        tl.store(x + program, tl.load(x + program - 1) + 1)
+    tl.atomic_xchg(flag + program, 1)
+
+
+def test_who_waits_by_a_volatile_load_is_told_what_acquires() -> None:
+    def run(acquires: bool) -> None:
+        _handed_on[(3,)](torch.zeros(3), torch.zeros(3, dtype=torch.int32), acquires)
+
+    (found,) = races(lambda: run(False))
+    assert found.tensor == "x"
+    assert "wait with tl.atomic_add(flag, 0) or tl.atomic_cas, which acquires" in found.hint
+    assert "a volatile load does not" in found.hint
+    assert not races(lambda: run(True))
