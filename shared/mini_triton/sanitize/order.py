@@ -125,17 +125,25 @@ _HINT = (
 )
 
 
+def _digits(value: object, dtype: torch.dtype) -> str:
+    """The fewest digits that tell a value from others of its type."""
+    narrow = dtype.is_floating_point and dtype.itemsize <= 4
+    return str(np.float32(value)) if narrow else repr(value)  # type: ignore[arg-type]
+
+
 def _depends(rerun: Rerun, difference: Difference, writers: Writers) -> Finding:
     op, program = writers.of(difference)
     index = index_of(difference.buffer, difference.offset)
     what, who = named(difference.buffer, index), rerun.machine.program_id(program)
+    dtype = difference.buffer.flat.dtype
+    first, second = _digits(difference.first, dtype), _digits(difference.second, dtype)
     places: tuple[Place, ...] = ()
     if op is not None:
         verb: Verb = "atomic" if op.name in ATOMICS else "store"
         places = (Place.of(op.where, verb, f"program {who} is the last to write {what}"),)
     return Finding(
         ORDER,
-        f"{what} is {difference.first!r}, but {difference.second!r} if the programs run in another "
+        f"{what} is {first}, but {second} if the programs run in another "
         f"order (shuffled, seed {SEED}){times(difference.count)}",
         rerun.machine.kernel,
         places,

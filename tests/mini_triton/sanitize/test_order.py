@@ -96,3 +96,16 @@ def test_the_shuffled_order_is_another_one_each_time_the_same(programs: int) -> 
     assert found.tolist() != list(range(programs))
     assert sorted(found.tolist()) == list(range(programs))
     assert torch.equal(found, shuffled(programs))
+
+
+def test_values_have_the_digits_of_their_type() -> None:
+    def run(dtype: torch.dtype, *values: float) -> None:
+        x = torch.tensor(values, dtype=dtype)
+        _compacted[(2,)](x, torch.zeros_like(x), torch.zeros(1, dtype=torch.int32), True)
+
+    (narrow,) = order(lambda: run(torch.float32, 0.1, 0.2))
+    assert "is 0.1, but 0.2 if" in narrow.message
+    (wide,) = order(lambda: run(torch.float64, 0.1, 0.2))
+    assert "is 0.1, but 0.2 if" in wide.message
+    (whole,) = order(lambda: run(torch.int32, 1, 2))
+    assert " is 1, but 2 if" in whole.message
