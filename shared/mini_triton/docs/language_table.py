@@ -31,7 +31,11 @@ def _entry(builder: str, written: str, ttir: str = "", limits: str = "") -> Entr
 
 
 _POINTERS = "written out as pointers, masks and loads by Triton's own passes"
-_HINTS = "cache modifiers, eviction policies and `volatile` change nothing"
+_HINTS = "cache modifiers and eviction policies change nothing"
+_LOAD_HINTS = (
+    "cache modifiers and eviction policies change nothing; `volatile` changes no value, but "
+    "programs of a kernel that loops on a volatile load run in turn"
+)
 _UPDATES = (
     "one lane after the other, in grid order; `sem` and `scope` change nothing, since every "
     "program sees all that programs before it have done"
@@ -74,7 +78,7 @@ GROUPS: dict[str, tuple[Entry, ...]] = {
         ),
     ),
     "Memory": (
-        _entry("load masked_load", "`tl.load`", "tt.load", _HINTS),
+        _entry("load masked_load", "`tl.load`", "tt.load", _LOAD_HINTS),
         _entry("store masked_store", "`tl.store`", "tt.store", _HINTS),
         _entry(
             "atomic_rmw",
