@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable
 
 BOUNDS = "bounds"
@@ -41,5 +42,7 @@ def chosen(check: str | Iterable[str] | None) -> tuple[str, ...]:
     names = ([check] if check != "all" else ALL) if isinstance(check, str) else list(check)
     for name in names:
         if name not in ALL:
-            raise ValueError(f'check={name!r}: there are {", ".join(ALL)}, and "all"')
+            close = difflib.get_close_matches(str(name), (*ALL, "all"), n=1)
+            meant = f"; did you mean {close[0]!r}?" if close else ""
+            raise ValueError(f'check={name!r}: there are {", ".join(ALL)}, and "all"{meant}')
     return tuple(name for name in ALL if name in names or name == BOUNDS)

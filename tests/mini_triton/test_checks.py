@@ -11,4 +11,6 @@ def test_checks_are_chosen_by_name() -> None:
     assert chosen(["order", "races"]) == ("bounds", "races", "order")
     assert chosen(()) == ("bounds",)
     with pytest.raises(ValueError, match="there are bounds, read_only, races"):
+        chosen("nothing")
+    with pytest.raises(ValueError, match="did you mean 'races'"):
         chosen("race")
