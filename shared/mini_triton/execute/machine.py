@@ -22,6 +22,7 @@ from mini_triton.execute.frame import Frame
 from mini_triton.execute.liveness import check_tiles
 from mini_triton.execute.observe import Observer, OperationObserver
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
+from mini_triton.execute.progress import Progress
 from mini_triton.execute.stores import Stores
 from mini_triton.execute.threads import cores, in_order
 from mini_triton.execute.values import Buffer, Value, dense
@@ -80,6 +81,7 @@ class Machine:
         )
         self.counts: dict[tuple[Location, int, str, int], int] = defaultdict(int)
         self.steps = 0
+        self._progress = Progress()
         self._settings = settings.current()
         check_tiles(self.program, self.kernel, self._prepared.tile_bytes, self._settings.memory)
         self._chunk_elements = chunk_elements
@@ -98,11 +100,21 @@ class Machine:
 
     # ---------------------------------------------------------------- the grid
     def run(self) -> None:
-        """Executes all programs. On a `KernelError` every tensor is as it was before the launch."""
+        """Executes all programs. On a `KernelError` every tensor is as it was before the launch.
+
+        So it is if the user interrupts, who is told which line was running: a loop may have no end.
+        """
         workers = self._workers()
-        with torch.no_grad(), _one_thread():
-            if workers == 1 or not self._run_on_threads(workers):
-                self._run_in_turn()
+        try:
+            with torch.no_grad(), _one_thread():
+                if workers == 1 or not self._run_on_threads(workers):
+                    self._run_in_turn()
+        except KeyboardInterrupt as interrupt:
+            at = self._progress.op.where if self._progress.op else self.kernel
+            interrupt.add_note(
+                f"{at}: here kernel {self.kernel}, grid {self.grid}, was interrupted"
+            )
+            raise
 
     def _run_in_turn(self) -> None:
         try:
@@ -140,9 +152,10 @@ class Machine:
                 counts[key] += elements
 
         try:
-            in_order(self._chunks(workers), run, take, workers)
+            in_order(self._chunks(workers), run, take, self._progress.abandon, workers)
         except Exception:
             stores.undo()
+            self._progress = Progress()
             return False
         except BaseException:
             stores.undo()
@@ -227,6 +240,7 @@ class Machine:
 
     def _spend(self, operations: int, op: Op) -> None:
         """Counts operations that are run, each once for all programs that run it together."""
+        self._progress.reach(op)
         self.steps += operations
         if self._settings.steps is not None and self.steps > self._settings.steps:
             raise OverBudget(

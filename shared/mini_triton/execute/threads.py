@@ -35,12 +35,13 @@ def in_order(
     chunks: Iterable[Chunk],
     run: Callable[[Chunk], Result],
     take: Callable[[Result], None],
+    abandon: Callable[[], None],
     workers: int,
 ) -> None:
     """Calls `run` on all chunks, `workers` at a time, and `take` on the results in order.
 
     No more results wait than there are workers. The first exception in order is raised; chunks
-    after it may have been run, and none is running when it is.
+    after it may have been run, and none is running when it is: `abandon` tells them to stop.
     """
 
     def alone(chunk: Chunk) -> Result:
@@ -58,5 +59,6 @@ def in_order(
             while waiting:
                 take(waiting.popleft().result())
         except BaseException:
+            abandon()
             pool.shutdown(cancel_futures=True)
             raise

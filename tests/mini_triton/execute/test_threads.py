@@ -98,7 +98,7 @@ def test_results_are_taken_in_order_and_few_wait():
             running.remove(number)
         return number * number
 
-    in_order(range(12), run, taken.append, workers=3)
+    in_order(range(12), run, taken.append, lambda: None, workers=3)
     assert taken == [n * n for n in range(12)]
     assert 1 < max(most) <= 3
 
@@ -112,7 +112,7 @@ def test_the_first_error_in_order_is_raised():
 
     taken = []
     with pytest.raises(ValueError, match="1"):
-        in_order(range(8), run, taken.append, workers=2)
+        in_order(range(8), run, taken.append, lambda: None, workers=2)
     assert taken == [0]
 
 
