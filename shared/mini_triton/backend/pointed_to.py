@@ -39,15 +39,30 @@ def pointed_to(names: list[str], args: list[Any]) -> dict[str, torch.Tensor]:
     if not len(wanted):
         return {}
     given = {_span(arg) for arg in args if isinstance(arg, torch.Tensor)}
+    best: dict[int, tuple[tuple[int, ...], torch.Tensor]] = {}
+    for start, end, tensor in _tensors():
+        for address in wanted[
+            np.searchsorted(wanted, start) : np.searchsorted(wanted, end)
+        ].tolist():
+            fit = _fit(address, start, end, tensor)
+            if address not in best or fit > best[address][0]:
+                best[address] = fit, tensor
     found: dict[str, torch.Tensor] = {}
-    reached: set[int] = set()
-    for start, end, tensor in sorted(_tensors(), key=lambda item: (item[0], -item[1])):
-        inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, end)].tolist()
-        new = [address for address in inside if address not in reached]
-        if new and (start, end) not in given:
-            found[places[new[0]]] = tensor
-        reached.update(inside)
+    reached = set(given)
+    for address, (_, tensor) in sorted(best.items(), key=lambda item: item[0]):
+        if _span(tensor) not in reached:
+            found[places[address]] = tensor
+            reached.add(_span(tensor))
     return found
+
+
+def _fit(address: int, start: int, end: int, tensor: torch.Tensor) -> tuple[int, ...]:
+    """How surely an address is meant for a tensor, of those whose memory it is in.
+
+    One that begins there, rather than one that something larger was read into; not its raw bytes;
+    the whole of it rather than a part.
+    """
+    return (start == address, tensor.dtype is not torch.uint8, end - start, tensor.element_size())
 
 
 def _holds_addresses(arg: Any) -> bool:

@@ -5,6 +5,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from mini_triton.backend.pointed_to import pointed_to
 
 from tests.mini_triton.comparing import assert_same, integers, normal, simulator_only
 
@@ -127,3 +128,16 @@ def test_where_tensors_lay_for_who_made_the_launch():
     launch.addresses = {len(launch.args) - 1: x.data_ptr()}
     mini_triton.LocalDevice().launch(launch)
     assert_same(moved, x + 1.0)
+
+
+def test_the_tensor_is_meant_not_the_bytes_that_it_was_read_into():
+    frame = torch.zeros(256, dtype=torch.uint8)
+    whole = frame[64:192]
+    x = whole.view(torch.float32)
+    part = x[:4]
+    found = pointed_to(["address"], [x.data_ptr()])
+    assert list(found) == ["address[0]"]
+    assert found["address[0]"].dtype == torch.float32
+    assert found["address[0]"].shape == x.shape
+    assert pointed_to(["address", "x"], [x.data_ptr(), x]) == {}
+    del part
