@@ -17,9 +17,12 @@ def demo(tmp_path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def modules(monkeypatch):
-    """Forgets the modules of the submissions."""
-    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+def modules(tmp_path):
+    """Forgets the modules of the submissions; `sys.modules` itself stays: imports know no other."""
+    yield
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def answer(student):
