@@ -17,6 +17,7 @@ from grader.judge import rank_worker, warmup
 _SHARED = (
     *("comm_sim", "graph_ir", "hw_specs", "llm_math", "spmd", "transformer_lab"),
     rank_worker.__name__,
+    "sympy",  # torch imports it at its first derivative of some operations: 45 MB in every rank
 )
 
 

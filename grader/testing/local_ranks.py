@@ -187,7 +187,7 @@ class LocalRanks(Ranks):
             with (
                 self._during(lambda: crew.doing()),
                 explained(codes[0], name, crew.frames),
-                surroundings(),
+                surroundings(kernels=False),
             ):
                 return conductor.run()
         finally:

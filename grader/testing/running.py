@@ -10,7 +10,7 @@ import inspect
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy
@@ -92,9 +92,12 @@ def run_gradients(
 
 
 @contextmanager
-def student_code(code: SubmittedCode, name: str) -> Iterator[None]:
-    """Makes ready for student code, and turns whatever it raises into a `StudentProblem`."""
-    with explained(code, name), code.importable(), surroundings():
+def student_code(code: SubmittedCode, name: str, kernels: bool = True) -> Iterator[None]:
+    """Makes ready for student code, and turns whatever it raises into a `StudentProblem`.
+
+    kernels: whether it may launch any.
+    """
+    with explained(code, name), code.importable(), surroundings(kernels):
         yield
 
 
@@ -123,12 +126,13 @@ def explained(
 
 
 @contextmanager
-def surroundings() -> Iterator[None]:
+def surroundings(kernels: bool = True) -> Iterator[None]:
     """What student code finds in its process: unwritten memory of NaN, warnings that only warn.
 
-    What checks find in kernels is for who grades to raise, once the call has come to its end.
+    What checks find in kernels is for who grades to raise, once the call has come to its end. Which
+    memory is unwritten is kept track of for kernels alone: each process that does so pays for it.
     """
-    memory, findings = FreshMemory(), use(on_finding="report")
+    memory, findings = FreshMemory() if kernels else nullcontext(), use(on_finding="report")
     with uninitialised_is_nan(), memory, findings, warnings.catch_warnings():
         warnings.simplefilter("default")
         yield
