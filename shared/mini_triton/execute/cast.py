@@ -16,10 +16,9 @@ from mini_triton.execute.integer import bits_of, unsigned
 from mini_triton.execute.registry import pure
 from mini_triton.execute.values import Lanes, Pointer
 from mini_triton.ir.program import Op
+from mini_triton.ir.types import INTEGER_OF_SIZE
 
 Tensor = torch.Tensor
-
-_INTEGER_OF_WIDTH = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -48,7 +47,7 @@ def _to_odd_float32(x: Tensor) -> Tensor:
 
 def _toward_zero(x: Tensor, dtype: torch.dtype) -> Tensor:
     nearest = rounded(x, dtype)
-    bits = nearest.contiguous().view(_INTEGER_OF_WIDTH[dtype.itemsize])
+    bits = nearest.contiguous().view(INTEGER_OF_SIZE[dtype.itemsize])
     too_far = nearest.to(x.dtype).abs() > x.abs()
     return torch.where(too_far, bits - 1, bits).view(dtype)
 

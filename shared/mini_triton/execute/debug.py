@@ -12,6 +12,7 @@ from mini_triton.errors import DeviceAssertion
 from mini_triton.execute.registry import framed
 from mini_triton.execute.values import Pointer
 from mini_triton.ir.program import Op
+from mini_triton.ir.types import INTEGER_OF_SIZE
 
 if TYPE_CHECKING:
     from mini_triton.execute.frame import Frame
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Elements of a tile that are printed. A whole one may have 2²⁰, which nobody reads.
 _MOST_PRINTED = 1_000
-_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 @framed("tt.print")
@@ -43,7 +43,7 @@ def _printed(frame: Frame, op: Op, position: int) -> tuple[torch.Tensor, Callabl
     tile = frame.tensor(slot)
     bits = 8 * tile.dtype.itemsize
     if op.attrs.get("hex") in (True, "true") and tile.dtype != torch.bool:
-        tile = tile.contiguous().view(_BITS[tile.dtype.itemsize]).expand(whole)
+        tile = tile.contiguous().view(INTEGER_OF_SIZE[tile.dtype.itemsize]).expand(whole)
         return tile, lambda element: f"0x{element & ((1 << bits) - 1):0{bits // 4}x}"
     tile = tile.expand(whole)
     if tile.dtype.is_floating_point and bits <= 32:  # the fewest digits that tell it from others

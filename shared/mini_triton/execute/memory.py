@@ -22,14 +22,13 @@ from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
 from mini_triton.execute.values import Buffer, Pointer, Value, dense
 from mini_triton.ir.program import Op
+from mini_triton.ir.types import INTEGER_OF_SIZE
 
 if TYPE_CHECKING:
     from mini_triton.execute.frame import Frame
 
 Tensor = torch.Tensor
 
-#: Bits of an element, for numpy, which knows neither bfloat16 nor 8-bit floats.
-_CARRIER = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 #: A mask in more boxes than this is cheaper to apply lane by lane.
 _MOST_BOXES = 8
 
@@ -115,7 +114,7 @@ def _read(
     check_bounds(frame, op, buffer, offsets, on, flat.numel(), "loads")
     if on is not None:
         offsets = torch.where(on, offsets, torch.zeros_like(offsets))
-    carrier = _CARRIER[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
+    carrier = INTEGER_OF_SIZE[flat.element_size()] if flat.dtype.itemsize == 1 else flat.dtype
     loaded = flat.view(carrier)[offsets].view(flat.dtype)
     return loaded if on is None or other is None else torch.where(on, loaded, other)
 
@@ -218,7 +217,7 @@ def _write(
     if on is not None:
         keep = expand_all(frame, on, shape)
         offsets, values = offsets[keep], values[keep]
-    carrier = _CARRIER[flat.element_size()]
+    carrier = INTEGER_OF_SIZE[flat.element_size()]
     target = flat.view(carrier).numpy()
     places, numbers = (offsets.reshape(-1).numpy(), values.contiguous().view(carrier).reshape(-1))
 

@@ -26,6 +26,15 @@ TORCH_DTYPE: dict[str, torch.dtype] = {
     "f8E5M2FNUZ": torch.float8_e5m2fnuz,
 }
 
+#: The integer dtype that holds the bits of an element of so many bytes: for comparing NaN with NaN,
+#: and for what lacks bfloat16 or 8-bit floats, as numpy does.
+INTEGER_OF_SIZE: dict[int, torch.dtype] = {
+    1: torch.int8,
+    2: torch.int16,
+    4: torch.int32,
+    8: torch.int64,
+}
+
 #: Integer dtypes whose bits TTIR reads as the signless type of the same width.
 SIGNLESS: dict[torch.dtype, torch.dtype] = {
     torch.uint8: torch.int8,

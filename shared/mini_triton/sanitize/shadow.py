@@ -15,6 +15,7 @@ import torch
 
 from mini_triton.execute.observe import Access
 from mini_triton.execute.values import Buffer
+from mini_triton.ir.types import INTEGER_OF_SIZE
 
 Array = np.ndarray
 
@@ -134,8 +135,7 @@ def touched(access: Access, shadow: Shadow) -> Touched:
 
 def bits(values: torch.Tensor) -> torch.Tensor:
     """Values as integers of their size, to compare NaN with NaN."""
-    carrier = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    return values.contiguous().view(carrier[values.element_size()])
+    return values.contiguous().view(INTEGER_OF_SIZE[values.element_size()])
 
 
 def index_of(buffer: Buffer, offset: int) -> tuple[int, ...]:
