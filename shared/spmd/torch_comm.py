@@ -108,7 +108,10 @@ class TorchComm:
         self._header_device = torch.device("cpu") if "cpu" in backends else self.device
         self._check, self._timeout = check, timeout
         self._members = tuple(dist.get_process_group_ranks(group))
-        self._whole = self
+        #: The communicator that this one is a group of; None: it is a whole itself. (Not `self`: a
+        #: cycle would keep the process group, and its threads, beyond `destroy_process_group`. A
+        #: thread that lets go of a tensor while Python ends aborts the process.)
+        self._parent: TorchComm | None = None
         #: The process groups that were made, by their members; None where this process is none.
         self._groups: dict[frozenset[int], Any] = {frozenset(self._members): group}
         self._calls: list[Call] = []
@@ -143,6 +146,7 @@ class TorchComm:
             raise ValueError(f"ranks are {chosen}; a group has one rank or more, each once")
         part = TorchComm.__new__(TorchComm)
         part.__dict__.update(self.__dict__)
+        part._parent = self._whole
         part._members = tuple(self._members[rank] for rank in chosen)
         part._find_myself()
         part._make_process_group()
@@ -340,6 +344,10 @@ class TorchComm:
             collective(*tensors, group=self._process_group)
         except RuntimeError as error:
             raise BackendError(f"{self!r}: {error}") from error
+
+    @property
+    def _whole(self) -> TorchComm:
+        return self if self._parent is None else self._parent
 
     @property
     def _process_group(self) -> dist.ProcessGroup:

@@ -1,9 +1,11 @@
 """Programs of ranks that tests run; new processes import them from here."""
 
+import gc
 import os
 import signal
 import time
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -25,6 +27,18 @@ def all_cases(comm):
     results["torch"] = tensors(comm)
     results["log"] = log(comm)
     return results
+
+
+def held_by_itself(comm):
+    """Whether a communicator, or a group of it, outlives its last reference."""
+    gc.disable()
+    mine = TorchComm()
+    mine.group([0])
+    group = mine.group(range(mine.n))
+    group.all_reduce([np.ones(3)])
+    gone = weakref.ref(mine), weakref.ref(group)
+    del mine, group
+    return [ref() is not None for ref in gone]
 
 
 def in_no_rank(group):

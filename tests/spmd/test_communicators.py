@@ -45,6 +45,11 @@ def test_real_ranks(n):
     assert all(set(result) == {"whole", "alone", "three", "torch", "log"} for result in results)
 
 
+def test_a_communicator_goes_with_its_last_reference():
+    """Else gloo's threads outlive `destroy_process_group`, and may abort a process that ends."""
+    assert run(programs.held_by_itself, 2, backend=BACKEND) == [[False, False]] * 2
+
+
 @pytest.mark.parametrize("implementation", [Comm, TorchComm])
 @pytest.mark.parametrize("name", ["all_reduce", "all_gather", "reduce_scatter", "group"])
 def test_parameters_are_those_of_the_interface(implementation, name):
