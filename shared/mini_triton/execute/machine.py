@@ -34,7 +34,7 @@ from mini_triton.launch import Launch
 #: benchmarks' cases with 2¹⁶ to 2²⁰: 2¹⁹ is the fastest or within a tenth of it for all eight.)
 CHUNK_ELEMENTS = 1 << 19
 #: With fewer elements than this a thread of its own does not pay.
-_WORTH_A_THREAD = 1 << 17
+_WORTH_A_THREAD = 1 << 19
 #: The hardware's limits of a grid.
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
