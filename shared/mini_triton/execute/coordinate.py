@@ -7,6 +7,7 @@ and subtracting them looks at no program, and only the places in memory that com
 
 from __future__ import annotations
 
+import itertools
 from functools import cached_property
 
 import numpy as np
@@ -21,18 +22,23 @@ Terms = tuple[tuple["Coordinate", int], ...]
 #: (count, step) pairs, slowest first: program i's number is the first one's plus Σ digit·step.
 Digits = tuple[tuple[int, int], ...]
 _UNKNOWN: Digits = ((-1, 0),)
+_numbering = itertools.count()
 
 
 class Coordinate:
     """One integer a program: `values`, int64 (P,), between `low` and `high`."""
 
-    __slots__ = ("_digits", "_narrowed", "high", "low", "spreads", "values")
+    __slots__ = ("_digits", "_narrowed", "high", "low", "number", "spreads", "values")
 
     def __init__(self, values: Tensor, low: int, high: int) -> None:
         self.values = values
         self.low = low
         self.high = high
-        self.spreads: dict[Terms, Spread] = {}  # of sums that begin with this coordinate
+        self.number = next(_numbering)  # no other coordinate's
+        # Of sums that begin with this coordinate, by the numbers and factors of their terms. Not by
+        # the terms: a cycle of references would live on after the launch, until Python looks for
+        # such, and hold pieces of the memory in which the next launch wants to have its tiles.
+        self.spreads: dict[tuple[tuple[int, int], ...], Spread] = {}
         self._digits: Digits | None = _UNKNOWN
         self._narrowed: tuple[Tensor, Coordinate] | None = None
 
@@ -114,11 +120,12 @@ class Spread:
 def spread_of(terms: Terms) -> Spread:
     """The `Spread` of terms, of which there is at least one."""
     known = terms[0][0].spreads
-    found = known.get(terms)
+    name = tuple([(coordinate.number, factor) for coordinate, factor in terms])
+    found = known.get(name)
     if found is None:
         values = sum([coordinate.values.numpy() * np.int64(factor) for coordinate, factor in terms])
         assert isinstance(values, np.ndarray)
-        found = known[terms] = Spread(values, _digits_of_sum(terms))
+        found = known[name] = Spread(values, _digits_of_sum(terms))
     return found
 
 

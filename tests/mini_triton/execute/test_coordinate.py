@@ -1,5 +1,8 @@
 """How numbers go up over the programs of a chunk, alone and in sums."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 import torch
@@ -80,3 +83,17 @@ def test_narrowing_meets_again():
     assert a.narrow(index).values.tolist() == [3, 1]
     alone = a.narrow(torch.tensor([7]))
     assert (alone.low, alone.high) == (7, 7)
+
+
+def test_numbers_go_with_their_last_reference():
+    """Else what a launch leaves behind is in the way of the next one's tiles."""
+    one, other = coordinate(PIDS + 1), coordinate(PIDS * 2)
+    spread_of(((one, 1), (other, 3)))
+    spread_of(((other, 3), (one, 1)))
+    values = [weakref.ref(one.values), weakref.ref(other.values)]
+    gc.disable()
+    try:
+        del one, other
+        assert [value() for value in values] == [None, None]
+    finally:
+        gc.enable()
