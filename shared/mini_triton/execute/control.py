@@ -6,16 +6,18 @@ that differs) each group goes on in a child frame, and the results are merged by
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.errors import BadProgram, KernelError
-from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
+from mini_triton.errors import BadProgram
+from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant
 from mini_triton.execute.induction import induction
 from mini_triton.execute.mask import Mask
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
+from mini_triton.execute.trips import Schedule, bound, count_trips, scheduled
 from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
 
@@ -75,93 +77,87 @@ def _if(frame: Frame, op: Op) -> tuple[Value, ...]:
 
 @framed("scf.for")
 def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
-    lower, upper, step = (_bound(frame, op, slot) for slot in op.operands[:3])
+    lower, upper, step = (bound(frame, op, slot) for slot in op.operands[:3])
     carried = [frame[slot] for slot in op.operands[3:]]
     block = op.regions[0].entry
-    trips = _trips(frame, op, lower, upper, step)
-    if isinstance(trips, int):
-        return tuple(_iterate(frame, block, carried, lower, step, range(trips)))
+    counts = count_trips(frame, op, lower, upper, step)
+    if isinstance(counts, torch.Tensor) and not bool(counts.all()):  # some make no trip
+        running, idle = counts.nonzero()[:, 0], (counts == 0).nonzero()[:, 0]
+        lower, step, counts = lower.narrow(running), step.narrow(running), counts[running]
+        if bool((counts == counts[0]).all()):
+            counts = int(counts[0])
+        some = scheduled(lower, step, counts)
+        left = _loop(frame.child(running), block, _cut(carried, running), some)
+        pieces = [(running, left), (idle, _cut(carried, idle))]
+        return tuple(merge(pieces, frame.count)) if op.results else ()
+    return tuple(_loop(frame, block, carried, scheduled(lower, step, counts)))
+
+
+def _loop(frame: Frame, block: Block, carried: list[Value], schedule: Schedule) -> list[Value]:
+    """Runs a loop of which every program makes a trip, or none; the carried values after it."""
+    even = None if frame.machine.tells_operations else induction(frame, block, carried, schedule)
+    if even is None:
+        trips = _Trips(block, schedule)
+        return _in_stages(frame, schedule, carried, trips.run)
+    if even.nothing_left:
+        return even.joined([])
+    return even.joined(_in_stages(frame, schedule, even.passed, even.run))
+
+
+#: Runs trips of a loop in a frame of the programs at some positions; carried values → carried ones.
+_Run = Callable[["Frame", Tensor | None, range, list[Value]], list[Value]]
+
+
+def _in_stages(frame: Frame, schedule: Schedule, carried: list[Value], run: _Run) -> list[Value]:
+    """Calls `run` for each stage of a loop, and brings carried values from one to the next."""
+    if isinstance(schedule.counts, int):
+        return _settled(run(frame, None, range(schedule.counts), carried))
     pieces: list[tuple[Tensor, list[Value]]] = []
-    position, done, part = torch.arange(frame.count), 0, frame
-    for length in torch.unique(trips).tolist():
-        carried = _iterate(part, block, carried, lower, step, range(done, length))
-        ended = trips[position] == length
-        ended_at, going_on = ended.nonzero()[:, 0], (~ended).nonzero()[:, 0]
-        pieces.append((position[ended_at], _cut(carried, ended_at)))
-        if len(going_on):
-            part, position, done = part.child(going_on), position[going_on], length
-            carried = _cut(carried, going_on)
-            lower, step = lower.narrow(going_on), step.narrow(going_on)
-    return tuple(merge(pieces, frame.count)) if op.results else ()
+    before: Tensor | None = None
+    values: list[Value] = []
+    for stage in schedule.stages():
+        now, everybody = stage.running, len(stage.running) == frame.count
+        if before is None:
+            values = carried if everybody else _cut(carried, now)
+        elif len(now) < len(before):
+            goes_on = torch.isin(before, now)
+            ended = (~goes_on).nonzero()[:, 0]
+            pieces.append((before[ended], _cut(values, ended)))
+            values = _cut(values, goes_on.nonzero()[:, 0])
+        else:
+            ran = torch.isin(now, before)
+            begun = (~ran).nonzero()[:, 0]
+            parts = [(ran.nonzero()[:, 0], values), (begun, _cut(carried, now[begun]))]
+            values = merge(parts, len(now))
+        part, index = (frame, None) if everybody else (frame.child(now), now)
+        values = _settled(run(part, index, stage.trips, values))
+        before = now
+    assert before is not None
+    return merge([*pieces, (before, values)], frame.count)
 
 
-def _bound(frame: Frame, op: Op, slot: int) -> Affine:
-    value = frame[slot]
-    unsigned = bool(op.attrs.get("unsigned"))
-    if isinstance(value, Affine) and not (unsigned and value.lowest < 0):
-        return value
-    lanes = frame.tensor(slot)
-    wide = lanes.to(torch.int64)
-    if unsigned:
-        wide = wide & ((1 << 8 * lanes.element_size()) - 1 if lanes.element_size() < 8 else -1)
-        if bool((wide < 0).any()):
-            raise KernelError(
-                f"{op.where}: kernel {frame.machine.kernel}: a bound of this loop over unsigned "
-                "numbers is 2^63 or more. No memory was changed."
-            )
-    bound = per_program(wide)
-    assert bound is not None
-    return bound.with_dtype(lanes.dtype)
+class _Trips:
+    """A loop run trip by trip, all of its operations."""
 
+    def __init__(self, block: Block, schedule: Schedule) -> None:
+        self._block = block
+        self._schedule = schedule
 
-def _trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine) -> int | Tensor:
-    """How often each program runs the body: one number, or (P,) where programs differ.
-
-    The body runs while the counter is below the upper bound, so a step that is not positive makes
-    no trip or endless ones; the latter raise `KernelError`.
-    """
-    first, last, stride = lower.base, upper.base, step.base
-    if step.lowest <= 0:
-        stride = torch.as_tensor(stride)
-        endless = (stride <= 0) & torch.as_tensor(first < last)
-        if endless.any():
-            at = int(endless.expand(frame.count).nonzero()[0])
-            found = int(stride.expand(frame.count)[at])
-            program = frame.machine.program_id(int(frame.programs[at]))
-            raise KernelError(
-                f"{op.where}: kernel {frame.machine.kernel}, program {program}: the loop's step is "
-                f"{found}, so that it would never end. No memory was changed; make the step "
-                "positive."
-            )
-        stride = stride.clamp(min=1)
-    if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):
-        return max(0, -(-(last - first) // stride))
-    difference = last - first
-    if isinstance(difference, int):
-        difference = min(difference, torch.iinfo(torch.int64).max)
-    span = torch.as_tensor(difference)
-    trips = -torch.div(-span, stride, rounding_mode="floor")
-    trips = trips.clamp(min=0)
-    fewest, most = torch.stack(torch.aminmax(trips)).tolist()
-    return most if fewest == most else trips
-
-
-def _iterate(
-    frame: Frame, block: Block, carried: list[Value], lower: Affine, step: Affine, trips: range
-) -> list[Value]:
-    """Runs the body for the given iteration numbers; returns the carried values after them."""
-    if not frame.machine.tells_operations:
-        even = induction(frame, block, carried, lower, step, trips)
-        if even is not None:
-            return _settled(even.run())
-    for k in trips:
-        counter = lower.plus(step.times(k))
-        formula = counter.fits() if counter.dtype in INDEX_DTYPES else None
-        frame[block.args[0]] = formula or counter.dense
-        for slot, value in zip(block.args[1:], carried, strict=True):
-            frame[slot] = value
-        _, carried = frame.machine.run_block(frame, block)
-    return _settled(carried)
+    def run(
+        self, frame: Frame, index: Tensor | None, trips: range, carried: list[Value]
+    ) -> list[Value]:
+        """Runs trips in a frame of the programs at the positions `index`; None: all of them."""
+        first, step, block = self._schedule.first, self._schedule.step, self._block
+        if index is not None:
+            first, step = first.narrow(index), step.narrow(index)
+        for k in trips:
+            counter = first.plus(step.times(k))
+            formula = counter.fits() if counter.dtype in INDEX_DTYPES else None
+            frame[block.args[0]] = formula or counter.dense
+            for slot, value in zip(block.args[1:], carried, strict=True):
+                frame[slot] = value
+            _, carried = frame.machine.run_block(frame, block)
+        return carried
 
 
 def _settled(carried: list[Value]) -> list[Value]:

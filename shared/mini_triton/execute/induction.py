@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.execute.affine import INDEX_DTYPES, Affine
+from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
 from mini_triton.execute.mask import Mask
-from mini_triton.execute.values import Pointer, Value, dense
+from mini_triton.execute.values import Pointer, Value, dense, narrow
 from mini_triton.ir.program import Block, Op
 
 if TYPE_CHECKING:
     from mini_triton.execute.frame import Frame
+    from mini_triton.execute.trips import Schedule
+
+Tensor = torch.Tensor
 
 #: Fewer trips than this are not worth a look at the loop, which costs about two.
 FEWEST_TRIPS = 4
@@ -55,12 +58,20 @@ class Even:
         """The value in a trip, the first being 0."""
         return moved(self.first, self.step * trip)
 
+    def narrow(self, index: Tensor) -> Even:
+        """Of the programs at the positions `index`."""
+        first = narrow(self.first, index)
+        assert isinstance(first, Affine | Pointer)
+        return Even(first, self.step)
 
-def moved(value: Affine | Pointer, by: int) -> Affine | Pointer:
-    """`value + by`, without regard to wrapping."""
+
+def moved(value: Affine | Pointer, by: int | Affine) -> Affine | Pointer:
+    """`value + by`, a number or one for each program, without regard to wrapping."""
     if isinstance(value, Pointer):
-        return Pointer(value.buffer, value.offset.moved(by), value.rest, value.dtype)
-    return value.moved(by)
+        offset = moved(value.offset, by)
+        assert isinstance(offset, Affine)
+        return Pointer(value.buffer, offset, value.rest, value.dtype)
+    return value.moved(by) if isinstance(by, int) else value.plus(by.splat(len(value.steps)))
 
 
 def _apart(first: Value, last: Value) -> int | None:
@@ -100,8 +111,9 @@ class _Look:
     """Which values of a loop's body are fixed and which are even, found by trying."""
 
     def __init__(
-        self, frame: Frame, block: Block, carried: list[Value], counter: Even, trips: int
+        self, frame: Frame, block: Block, carried: list[Value], counter: Even, schedule: Schedule
     ) -> None:
+        trips, begins = schedule.most, schedule.begins
         self._frame = frame
         self._ops = block.ops[:-1]
         self._counter = (block.args[0], counter)
@@ -112,7 +124,11 @@ class _Look:
         if guesses:  # what they are after one trip tells how they may move
             self._look(guesses, 1, self._leading_to({yielded[slot] for slot in guesses}))
             steps = {s: self._step(guess.first, yielded[s]) for s, guess in guesses.items()}
-            guesses = {s: Even(guesses[s].first, n) for s, n in steps.items() if n is not None}
+            known = {s: (guesses[s].first, n) for s, n in steps.items() if n is not None}
+            guesses = {
+                s: Even(moved(first, begins.times(-n)) if begins and n else first, n)
+                for s, (first, n) in known.items()
+            }
         while True:
             self._look(guesses, trips, self._own)
             wrong = [s for s, guess in guesses.items() if not self._moves(yielded[s], guess)]
@@ -202,17 +218,16 @@ class Induction:
     """A loop whose even and fixed values are known: runs its trips."""
 
     def __init__(
-        self, frame: Frame, block: Block, carried: list[Value], counter: Even, trips: int
+        self, frame: Frame, block: Block, carried: list[Value], counter: Even, schedule: Schedule
     ) -> None:
-        look = _Look(frame, block, carried, counter, trips)
+        look = _Look(frame, block, carried, counter, schedule)
         known = look.fixed.keys() | look.even.keys()
-        self._frame = frame
-        self._trips = trips
+        self._counts = schedule.counts
         self._carried = carried
-        self._ends = [look.even.get(slot) for slot in block.args[1:]]
+        self._steps = [look.even[s].step if s in look.even else None for s in block.args[1:]]
         self._args = [s for s in block.args[1:] if s not in look.even]
         end = block.ops[-1]
-        yielded = [s for s, even in zip(end.operands, self._ends, strict=True) if even is None]
+        yielded = [s for s, step in zip(end.operands, self._steps, strict=True) if step is None]
         rest = [op for op in block.ops[:-1] if not op.results or op.results[0] not in known]
         rest.append(replace(end, operands=tuple(yielded), uses=tuple(yielded)))
         self._block = Block(block.label, block.args, rest)
@@ -220,29 +235,56 @@ class Induction:
         self._fixed = [(slot, value) for slot, value in look.fixed.items() if slot in used]
         self._even = [(slot, even) for slot, even in look.even.items() if slot in used]
 
-    def run(self) -> list[Value]:
-        """Runs all trips; returns the carried values after them."""
-        frame = self._frame
-        passed = [v for v, end in zip(self._carried, self._ends, strict=True) if end is None]
-        nothing_left = len(self._block.ops) == 1 and not passed
-        for trip in range(0 if nothing_left else self._trips):
-            for slot, value in self._fixed:
+    @property
+    def passed(self) -> list[Value]:
+        """The values that the loop carries on and that are not even, before it."""
+        return [v for v, step in zip(self._carried, self._steps, strict=True) if step is None]
+
+    @property
+    def nothing_left(self) -> bool:
+        """Whether there is nothing to run: all that the loop does is known."""
+        return len(self._block.ops) == 1 and not self._args
+
+    def run(
+        self, frame: Frame, index: Tensor | None, trips: range, passed: list[Value]
+    ) -> list[Value]:
+        """Runs trips in a frame of the programs at the positions `index`; None: all of them."""
+        fixed, evens = self._fixed, self._even
+        if index is not None:
+            fixed = [(slot, narrow(value, index)) for slot, value in fixed]
+            evens = [(slot, even.narrow(index)) for slot, even in evens]
+        for trip in trips:
+            for slot, value in fixed:
                 frame[slot] = value
-            for slot, even in self._even:
+            for slot, even in evens:
                 frame[slot] = even.at(trip)
             for slot, value in zip(self._args, passed, strict=True):
                 frame[slot] = value
             _, passed = frame.machine.run_block(frame, self._block)
-        left = iter(passed)
-        return [next(left) if end is None else end.at(self._trips) for end in self._ends]
+        return passed
+
+    def joined(self, passed: list[Value]) -> list[Value]:
+        """All values that the loop carries on, after it, given those that it ran for."""
+        left, counts = iter(passed), self._counts
+        many = constant(counts, torch.int64) if isinstance(counts, int) else per_program(counts)
+        assert many is not None
+        values: list[Value] = []
+        for value, step in zip(self._carried, self._steps, strict=True):
+            if step is None:
+                values.append(next(left))
+            else:
+                assert isinstance(value, Affine | Pointer)
+                values.append(moved(value, many.times(step)) if step else value)
+        return values
 
 
 def induction(
-    frame: Frame, block: Block, carried: list[Value], lower: Affine, step: Affine, trips: range
+    frame: Frame, block: Block, carried: list[Value], schedule: Schedule
 ) -> Induction | None:
-    """The loop over the given trip numbers, if looking at it may pay and its counter is even."""
-    if len(trips) < FEWEST_TRIPS or step.terms or step.dtype not in INDEX_DTYPES:
+    """The loop, if looking at it may pay and its counter is even."""
+    step, trips = schedule.step, schedule.most
+    if trips < FEWEST_TRIPS or step.terms or step.dtype not in INDEX_DTYPES:
         return None
-    first = lower.plus(step.times(trips.start))
-    counter = _evenly(first, first.moved(step.start * (len(trips) - 1)), len(trips))
-    return None if counter is None else Induction(frame, block, carried, counter, len(trips))
+    first = schedule.first
+    counter = _evenly(first, first.moved(step.start * (trips - 1)), trips)
+    return None if counter is None else Induction(frame, block, carried, counter, schedule)

@@ -172,13 +172,61 @@ def backwards(x, ints, out):
     backwards_kernel[(1,)](x, out, TRIPS, BLOCK=8)
 
 
-LAUNCHES = [copies, triangular, swapping, turning, wrapping, nested, backwards]
+@triton.jit
+def stages_kernel(x_ptr, bounds_ptr, out_ptr, ints_ptr, STRIDE: tl.constexpr, BLOCK: tl.constexpr):
+    """Loops of each program's own length: pointers and numbers that they carry, masks, a branch."""
+    pid = tl.program_id(0)
+    lanes = tl.arange(0, BLOCK)
+    lower, upper = tl.load(bounds_ptr + 2 * pid), tl.load(bounds_ptr + 2 * pid + 1)
+    total = tl.zeros((BLOCK,), tl.float32)
+    scale = tl.load(x_ptr + pid)
+    source, count, wide = x_ptr + lanes, 7 * pid, tl.full((), 2**31 - 40, tl.int32)
+    for k in range(lower, upper, 2):
+        at = k + lanes
+        x = tl.load(source, mask=at < 9 + pid, other=0.5) + tl.load(x_ptr + 10 + at)
+        total += tl.where(lanes <= k - pid, x, scale)
+        if k > 5:
+            total += 1
+        tl.store(out_ptr + (pid * 16 + k) * BLOCK + lanes, total)
+        source += 3
+        count -= 2
+        wide += 10
+    tl.store(out_ptr + pid * 16 * BLOCK + 15 * BLOCK + lanes, total + tl.load(source))
+    tl.store(ints_ptr + 2 * pid, count)
+    tl.store(ints_ptr + 2 * pid + 1, wide)
+
+
+def staged(*bounds):
+    """A launch of programs whose loops go from the even bounds of one to those of another."""
+
+    def launch(x, ints, out):
+        places = torch.tensor(bounds, dtype=torch.int32)
+        stages_kernel[(len(bounds),)](x, places, out, ints, STRIDE=3, BLOCK=4)
+
+    return launch
+
+
+LAUNCHES = [
+    copies,
+    triangular,
+    swapping,
+    turning,
+    wrapping,
+    nested,
+    backwards,
+    staged((0, 4), (0, 12), (0, 8), (0, 8)),
+    staged((0, 12), (4, 12), (10, 12), (4, 12)),  # they end together
+    staged((2, 2), (0, 12), (8, 0), (0, 6), (0, 6)),  # some run none
+    staged((4, 4), (4, 14), (4, 14), (6, 4)),  # some run none, the others equally many
+    staged((14, 14), (2, 14), (6, 14), (14, 2), (6, 14)),
+    staged((0, 10), (2, 12), (2, 8)),  # neither begin nor end together
+]
 
 
 def results_of(launch):
     x = normal(200)
     ints = integers(64, low=0, high=1)
-    out = torch.zeros(200)
+    out = torch.zeros(400)
     with mini_triton.profile(host=False) as p:
         launch(x, ints, out)
     return ints, out, p.loaded, p.stored
@@ -212,13 +260,33 @@ def test_only_loads_and_stores_are_left_of_a_loop_that_copies(monkeypatch):
     left = []
     run = induction.Induction.run
 
-    def noted(self):
+    def noted(self, *stage):
         left.append([op.name for op in self._block.ops])
-        return run(self)
+        return run(self, *stage)
 
     monkeypatch.setattr(induction.Induction, "run", noted)
     results_of(backwards)
     assert left == [["tt.load", "tt.load", "arith.addf", "tt.store", "scf.yield"]]
+
+
+def test_shorter_loops_keep_their_formulas(monkeypatch):
+    """Where programs leave a loop sooner, or enter it later, no address is left to compute."""
+    left = []
+    run = induction.Induction.run
+
+    def noted(self, frame, index, trips, passed):
+        left.append((frame.count, trips, {op.name for op in self._block.ops}))
+        return run(self, frame, index, trips, passed)
+
+    monkeypatch.setattr(induction.Induction, "run", noted)
+    results_of(staged((0, 4), (0, 12), (0, 8), (0, 8)))
+    results_of(staged((0, 12), (4, 12), (10, 12), (4, 12)))
+    assert [stage[:2] for stage in left] == [
+        (4, range(2)), (3, range(2, 4)), (1, range(4, 6)),
+        (1, range(2)), (3, range(2, 5)), (4, range(5, 6)),
+    ]  # fmt: skip
+    assert all({"tt.load", "tt.store"} <= names for *_, names in left)
+    assert not any({"tt.addptr", "tt.splat", "arith.subi"} & names for *_, names in left)
 
 
 @triton.jit
