@@ -291,7 +291,7 @@ class RemoteStudent:
             refusal = {
                 "op": "kernel error",
                 "kind": type(error).__name__,
-                "message": clean(error, _LONGEST_MESSAGE),
+                "message": clean(error.report(self.source), _LONGEST_MESSAGE),
             }
             wire.send(self._connection, wire.pack(refusal))
             return

@@ -375,10 +375,13 @@ class AssignmentTestCase(unittest.TestCase):
         try:
             self._check_again(call, check, inputs)
         except (self.failureException, mini_triton.KernelError) as failure:
+            words = str(failure)
+            if isinstance(failure, mini_triton.KernelError):
+                words = failure.report(self.student.source)
             raise self.failureException(
                 f"the kernels of {call.name} do not compute its result from its inputs: launched "
                 "again on other inputs, with the same scalar arguments, they give what is wrong "
-                f"for these\n{failure}"
+                f"for these\n{words}"
             ) from failure
         finally:
             del self.evidence[shown:]  # rows of the first call say it all

@@ -192,7 +192,7 @@ def _words(error: BaseException) -> str:
     if links:
         return _cut("\n".join(f"{type(link).__name__}: {_safe_str(link)}" for link in links))
     if isinstance(error, KernelError):  # says itself what, where and what next
-        return _cut(_safe_str(error))
+        return _cut(_report(error))
     text = _safe_str(error)
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
         text += f"; {_BARRED}"
@@ -205,6 +205,17 @@ def _safe_str(error: BaseException) -> str:
         return str(error)
     except Exception:
         return "(its text could not be printed)"
+
+
+def _report(error: KernelError) -> str:
+    """An error of the simulator's with its lines of source, but no settings, which grading fixes.
+
+    This process has compiled the kernel, so it may read the files that the kernel names.
+    """
+    try:
+        return str(error.report(linecache.getline))
+    except Exception:
+        return _safe_str(error)
 
 
 def _cut(text: str) -> str:

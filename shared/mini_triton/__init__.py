@@ -26,7 +26,6 @@ from mini_triton.errors import (
     BadProgram,
     DeviceAssertion,
     KernelError,
-    Location,
     OutOfBounds,
     OverBudget,
     SanitizerError,
@@ -35,6 +34,7 @@ from mini_triton.errors import (
 from mini_triton.finding import Finding
 from mini_triton.host import HostOp
 from mini_triton.launch import Launch, LaunchRecord, Traffic
+from mini_triton.location import Location
 from mini_triton.profiler import Profile, get_stats, profile, reset_stats
 from mini_triton.sanitize.read_only import read_only
 

@@ -1,10 +1,10 @@
-"""What a check has found, and the report of it: as a good compiler's error reads.
+"""What is wrong with a kernel, and the report of it: as a good compiler's error reads.
 
 race: dg_ptr[3] is loaded by program (1, 0, 0) and stored by program (0, 0, 0), and …
-  rmsnorm.py:24, kernel rmsnorm_bwd_kernel
+  --> rmsnorm.py:24, kernel rmsnorm_bwd_kernel
     24 |     tl.store(dg_ptr + cols, dg + dy * xhat, mask=mask)
        |     ^^^^^^^^ program (0, 0, 0) stores dg_ptr[3]
-  rmsnorm.py:23
+  --> rmsnorm.py:23
     23 |     dg = tl.load(dg_ptr + cols, mask=mask, other=0.0)
        |          ^^^^^^^ program (1, 0, 0) loads dg_ptr[3]
   why: …
@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from mini_triton.checks import TITLES
-from mini_triton.errors import Location
+from mini_triton.location import Location
 
 Programs = tuple[tuple[int, int, int], ...]
 Verb = Literal["load", "store", "atomic"]
@@ -35,19 +35,20 @@ class Place:
 
     Attributes:
         file, line: where; the line from 1.
-        verb: which access of the line it is about.
-        says: what that access did.
+        verb: the word of the line that it is about, say which access: "load", "store", "atomic"; ""
+            for all of the line.
+        says: what happens there.
         caller: of a helper, the line of the kernel that called it.
     """
 
     file: str
     line: int
-    verb: Verb
+    verb: str
     says: str
     caller: tuple[str, int] | None = None
 
     @classmethod
-    def of(cls, where: Location, verb: Verb, says: str) -> Place:
+    def of(cls, where: Location, verb: str, says: str) -> Place:
         """The place of an operation."""
         caller = (where.caller.file, where.caller.line) if where.caller else None
         return cls(where.file, where.line, verb, says, caller)
@@ -58,7 +59,7 @@ class Finding:
     """One fault of one kernel.
 
     Attributes:
-        check: which check has found it (`checks.ALL`).
+        check: which check has found it (`checks.ALL`); of what ended a launch, the error's title.
         message: what is wrong, in a sentence.
         kernel: its name.
         places: the lines: the one to look at first, then the other one, if there is one.
@@ -68,6 +69,7 @@ class Finding:
         programs: ids (x, y, z) of those that have a part in it.
         why: why it matters on a GPU.
         hint: what to do next.
+        facts: what else to know, each with a label.
     """
 
     check: str
@@ -79,6 +81,7 @@ class Finding:
     programs: Programs = ()
     why: str = ""
     hint: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
 
     @property
     def file(self) -> str:
@@ -103,11 +106,13 @@ class Finding:
         """
         out = [f"{TITLES.get(self.check, self.check)}: {self.message}"]
         for number, place in enumerate(self.places):
-            kernel = f", kernel {self.kernel}" if number == 0 else ""
+            kernel = f", kernel {self.kernel}" if number == 0 and self.kernel else ""
             file = _printable(place.file.rpartition("/")[2]) or "unknown file"
             called = f", called at line {place.caller[1]}" if place.caller else ""
-            out.append(f"  {file}:{place.line}{kernel}{called}")
+            out.append(f"  --> {file}:{place.line}{kernel}{called}")
             out += _excerpt(place, source(place.file, place.line).rstrip())
+        if self.kernel and not self.places:
+            out.append(f"  --> kernel {self.kernel}")
         out += [f"  {label}: {text}" for label, text in _notes(self) if text]
         return "\n".join(out)
 
@@ -130,6 +135,7 @@ class Finding:
                 **data,
                 "places": tuple(places),
                 "index": tuple(data["index"]),
+                "facts": tuple((label, text) for label, text in data["facts"]),
                 "programs": tuple((x, y, z) for x, y, z in data["programs"]),
             }
         )
@@ -141,21 +147,19 @@ def _printable(file: str) -> str:
 
 
 def _notes(finding: Finding) -> Iterable[tuple[str, str]]:
-    return (("why", finding.why), ("do", finding.hint))
+    return (*finding.facts, ("why", finding.why), ("do", finding.hint))
 
 
 def _excerpt(place: Place, text: str) -> list[str]:
-    """The line's text with the access underlined, or only what it did if there is no text."""
+    """The line's text with its word underlined, or only what happens there if there is no text."""
     if not text.strip():
-        return [f"    {place.says}"]
+        return [f"    {place.says}"] if place.says else []
     number = str(place.line)
-    found = re.search(rf"[\w.]*\b{place.verb}\w*", text)
-    start = found.start() if found else len(text) - len(text.lstrip())
-    length = len(found.group()) if found else len(text.strip())
-    return [
-        f"    {number} | {text}",
-        f"    {' ' * len(number)} | {' ' * start}{'^' * length} {place.says}",
-    ]
+    word = re.search(rf"[\w.]*\b{re.escape(place.verb)}\w*", text) if place.verb else None
+    code = word or re.search(r"\S.*?(?=\s*(?:#|$))", text)
+    start, length = (code.start(), len(code.group())) if code else (0, 0)
+    mark = f"{' ' * start}{'^' * length} {place.says}".rstrip()
+    return [f"    {number} | {text}", f"    {' ' * len(number)} | {mark}"]
 
 
 def times(count: int) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from mini_triton.errors import Location
 from mini_triton.finding import Finding
+from mini_triton.location import Location
 
 if TYPE_CHECKING:
     from mini_triton.hardware.record import HardwareRecord

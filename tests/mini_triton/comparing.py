@@ -82,3 +82,8 @@ def line_of(kernel, text):
     source, first = inspect.getsourcelines(kernel.fn)
     (offset,) = (n for n, line in enumerate(source) if text in line)
     return f"{inspect.getsourcefile(kernel.fn)}:{first + offset}"
+
+
+def shown_place(kernel, text):
+    """As `line_of`, as an error shows the line of a kernel."""
+    return f"  --> {line_of(kernel, text).rpartition('/')[2]}, kernel {kernel.__name__}\n"

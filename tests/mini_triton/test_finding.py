@@ -39,10 +39,10 @@ def test_a_report_shows_both_lines_with_the_access_underlined() -> None:
     assert found().report(source) == "\n".join(
         [
             "race: dg_ptr[3] is loaded and stored",
-            "  rms.py:9, kernel bwd",
+            "  --> rms.py:9, kernel bwd",
             "    9 |     tl.store(dg_ptr + cols, dg + dy, mask=mask)",
             "      |     ^^^^^^^^ program (0, 0, 0) stores dg_ptr[3]",
-            "  rms.py:8, called at line 20",
+            "  --> rms.py:8, called at line 20",
             "    8 |     dg = rows.load(dg_ptr)",
             "      |          ^^^^^^^^^ program (1, 0, 0) loads dg_ptr[3]",
             "  why: chance",
@@ -52,10 +52,21 @@ def test_a_report_shows_both_lines_with_the_access_underlined() -> None:
     assert (found().file, found().line, found().other_line) == ("/home/me/rms.py", 9, 8)
 
 
+def test_facts_come_before_what_to_do() -> None:
+    report = found(places=(), facts=(("x_ptr", "shape (2,)"),), why="").report(source)
+    assert report.splitlines()[2:] == ["  x_ptr: shape (2,)", "  do: use atomics"]
+
+
+def test_what_is_about_no_word_underlines_the_code_without_its_comment() -> None:
+    place = Place("/home/me/rms.py", 1, "", "here")
+    lines = found(places=(place,)).report(lambda *_: "    while k < n:  # to the end").splitlines()
+    assert lines[2:4] == ["    1 |     while k < n:  # to the end", "      |     ^^^^^^^^^^^^ here"]
+
+
 def test_without_source_it_says_what_the_access_did() -> None:
     report = found(why="", hint="").report(lambda file, line: "")
     assert report.splitlines()[1:3] == [
-        "  rms.py:9, kernel bwd",
+        "  --> rms.py:9, kernel bwd",
         "    program (0, 0, 0) stores dg_ptr[3]",
     ]
 
@@ -64,17 +75,18 @@ def test_a_forged_file_name_cannot_repaint_a_terminal() -> None:
     place = Place("/tmp/\x1b[2J\nx.py", 1, "load", "loads")
     report = found(places=(place,)).report(source)
     assert "\x1b" not in report
-    assert report.splitlines()[1] == "  \ufffd[2J\ufffdx.py:1, kernel bwd"
+    assert report.splitlines()[1] == "  --> \ufffd[2J\ufffdx.py:1, kernel bwd"
 
 
 def test_a_finding_without_places() -> None:
     nowhere = found(places=(), why="", hint="")
     assert (nowhere.file, nowhere.line, nowhere.other_line) == ("", 0, 0)
-    assert nowhere.report(source) == "race: dg_ptr[3] is loaded and stored"
+    assert nowhere.report(source) == "race: dg_ptr[3] is loaded and stored\n  --> kernel bwd"
 
 
 def test_plain_data_reads_back_the_same() -> None:
-    assert Finding.from_dict(found().to_dict()) == found()
+    one = found(facts=(("x_ptr", "shape (2,)"),))
+    assert Finding.from_dict(one.to_dict()) == one
 
 
 def test_a_fault_is_reported_once() -> None:

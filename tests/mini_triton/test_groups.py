@@ -1,8 +1,8 @@
 """Launches that are alike."""
 
-from mini_triton.errors import Location
 from mini_triton.groups import grouped
 from mini_triton.launch import LaunchRecord
+from mini_triton.location import Location
 
 
 def record(kernel, grid, loaded):

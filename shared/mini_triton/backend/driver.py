@@ -25,7 +25,7 @@ from mini_triton.backend.pointed_to import by_address, pointed_to
 from mini_triton.backend.target import TARGET
 from mini_triton.backend.versions import stand_alone_if_asked_for
 from mini_triton.device import current_device
-from mini_triton.errors import BadLaunch
+from mini_triton.errors import BadLaunch, KernelError
 from mini_triton.ir.relocate import relocated
 from mini_triton.launch import Launch
 from mini_triton.profiler import profile, record
@@ -130,7 +130,12 @@ class Launcher:
         with _outside_dispatch_modes():
             launch.unwritten = fresh.unwritten(launch.args)
             launch.read_only = read_only.declared(launch.args)
-            executed = current_device().launch(launch)
+            try:
+                executed = current_device().launch(launch)
+            except KernelError as error:
+                error.own = True
+                # Without the frames of what ran the kernel: that is not what went wrong.
+                raise error.with_traceback(None) from error.__cause__
             fresh.settle(launch.args, launch.unwritten)
             record(executed)
         if exit_hook is not None:

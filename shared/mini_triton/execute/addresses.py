@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.errors import OutOfBounds
+from mini_triton.execute.bounds import WORDS
 from mini_triton.execute.values import Buffer, Pointer, pointer_at
 from mini_triton.ir.program import Op
 
@@ -35,9 +36,15 @@ def by_buffer(
         left = left.expand(frame.count, *left.shape[1:])
         position = left.nonzero()[0]
         program = frame.machine.program_id(int(frame.programs[position[0]]))
-        raise OutOfBounds(
-            f"{op.where}: kernel {frame.machine.kernel}, program {program}: a computed address "
-            "lies in no tensor of this launch, and in none whose data_ptr() is in one. No memory "
-            "was changed; pass the tensor that it belongs to."
+        verb = next((verb for verb, word in WORDS.items() if word in op.name), "updates")
+        raise OutOfBounds.at(
+            op.where,
+            frame.machine.kernel,
+            f"program {program} {verb} what lies in no tensor of this launch, and in none whose "
+            "data_ptr() is in one",
+            "the address was computed, or loaded",
+            verb=WORDS[verb],
+            programs=(program,),
+            hint="pass the tensor that it belongs to",
         )
     return parts

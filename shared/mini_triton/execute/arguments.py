@@ -9,6 +9,7 @@ from mini_triton.execute.affine import INDEX_DTYPES, constant
 from mini_triton.execute.values import Buffer, Pointer, Value
 from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
+from mini_triton.location import UNKNOWN
 
 #: The type of a tensor that is reached by an address in memory: that says how it is read.
 _ANY_POINTER = Type("ptr", (), Type("i8"))
@@ -24,9 +25,10 @@ def bind(
     """
     given = len(launch.args) - launch.pointed_to
     if len(kinds) != given:
-        raise BadLaunch(
-            f"kernel {launch.kernel} takes {len(kinds)} arguments that are not constants, "
-            f"{given} were given"
+        raise BadLaunch.at(
+            UNKNOWN,
+            launch.kernel,
+            f"it takes {len(kinds)} arguments that are not constants, {given} were given",
         )
     values: list[Value] = []
     buffers: list[Buffer] = []
@@ -48,16 +50,20 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
     if kind.is_pointer:
         return _pointer(kernel, name, position, kind, arg)
     if kind.element not in ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"):
-        raise BadLaunch(
-            f"kernel {kernel}: argument {name} of type {kind} is not supported by the simulator; "
-            "pass a tensor or a number"
+        raise BadLaunch.at(
+            UNKNOWN,
+            kernel,
+            f"argument {name} of type {kind} is not supported by the simulator",
+            hint="pass a tensor or a number",
         )
     if not isinstance(arg, (int, float)):
-        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a number")
+        what = f"argument {name} is {type(arg).__name__}, not a number"
+        raise BadLaunch.at(UNKNOWN, kernel, what)
     try:
         number = float(arg) if kind.is_float else int(arg)
     except (ValueError, OverflowError) as error:  # which no launch of Triton's own leads to
-        raise BadLaunch(f"kernel {kernel}: argument {name} is no {kind}: {error}") from None
+        what = f"argument {name} is no {kind}: {error}"
+        raise BadLaunch.at(UNKNOWN, kernel, what) from None
     if isinstance(number, float):
         return torch.tensor([number], dtype=torch.float64).to(kind.dtype)
     bits = number & ((1 << kind.bits) - 1)
@@ -73,11 +79,15 @@ def _pointer(kernel: str, name: str, position: int, kind: Type, arg: object) -> 
     if isinstance(arg, int):
         return Pointer(None, constant(arg, torch.int64), None, dtype)
     if not isinstance(arg, torch.Tensor):
-        raise BadLaunch(f"kernel {kernel}: argument {name} is {type(arg).__name__}, not a tensor")
+        what = f"argument {name} is {type(arg).__name__}, not a tensor"
+        raise BadLaunch.at(UNKNOWN, kernel, what)
     if arg.device.type != "cpu" or arg.layout != torch.strided:
-        raise BadLaunch(
-            f"kernel {kernel}: tensor {name} is {arg.layout} on {arg.device}; the simulator runs "
-            "on dense CPU tensors: create it with device='cpu'"
+        layout = "dense" if arg.layout == torch.strided else str(arg.layout)
+        raise BadLaunch.at(
+            UNKNOWN,
+            kernel,
+            f"tensor {name} is {layout} on {arg.device}; the simulator runs on dense CPU tensors",
+            hint="create it with device='cpu'" if layout == "dense" else "pass a dense copy of it",
         )
     own = arg.detach()
     span = 1 + sum((n - 1) * s for n, s in zip(own.shape, own.stride(), strict=True))

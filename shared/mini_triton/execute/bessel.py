@@ -21,7 +21,7 @@ def _orders(n: Tensor) -> int:
     if highest > MOST:
         raise KernelError(
             f"a Bessel function of order {highest} is asked for; the simulator has those up to "
-            f"order {MOST}. No memory was changed."
+            f"order {MOST}"
         )
     return highest
 

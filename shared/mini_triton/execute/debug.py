@@ -76,10 +76,14 @@ def _assert(frame: Frame, op: Op) -> None:
     position = (~condition).nonzero()[0].tolist()
     program = frame.machine.program_id(int(frame.programs[position[0]]))
     message = op.keywords[0] if op.keywords else ""
-    lane = f", lane {position[1:]}" if len(position) > 1 else ""
-    raise DeviceAssertion(
-        f"{op.where}: kernel {frame.machine.kernel}, program {program}{lane}: device_assert "
-        f"failed: {message}. No memory was changed."
+    lane = f", lane {position[1:]} of the tile" if len(position) > 1 else ""
+    raise DeviceAssertion.at(
+        op.where,
+        frame.machine.kernel,
+        message or "a condition does not hold",
+        f"is false in program {program}{lane}",
+        verb="device_assert",
+        programs=(program,),
     )
 
 

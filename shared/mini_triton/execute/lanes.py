@@ -41,7 +41,7 @@ def on_lanes(frame: Frame, op: Op, columns: int) -> Callable[[Sequence[Tensor]],
     def run(arguments: Sequence[Tensor]) -> list[Tensor]:
         if len(arguments) != len(block.args):
             raise BadProgram(
-                f"{op.where}: the region of {op.name} has {len(block.args)} arguments, "
+                f"the region of {op.name} has {len(block.args)} arguments, "
                 f"{len(arguments)} are given"
             )
         count = arguments[0].shape[0]

@@ -30,11 +30,11 @@ Compute = Callable[..., Tensor]
 def _extern(op: Op, *values: Tensor) -> Tensor:
     compute = FUNCTIONS.get(symbol(op))
     if compute is None:  # refused before anything runs; but handlers answer for themselves
-        raise UnsupportedOp(f"{op.where}: {symbol(op)}")
+        raise UnsupportedOp(symbol(op))
     try:
         result = compute(*values)
     except (TypeError, ValueError, RuntimeError, AttributeError) as error:
-        raise BadProgram(f"{op.where}: {symbol(op)}: {error}") from None
+        raise BadProgram(f"{symbol(op)}: {error}") from None
     return result.to(op.types[0].dtype)
 
 

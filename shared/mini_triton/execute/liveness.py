@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections import Counter
 
 from mini_triton.errors import OverBudget
+from mini_triton.finding import Place
 from mini_triton.ir.program import Block, Op, Program, Region
+from mini_triton.ir.types import Type
+from mini_triton.location import UNKNOWN, Location
 
 #: Bytes an element of the largest tile at hand that an operation may take while it runs: a gather
 #: has offsets and masked offsets in int64 beside what it loads; no operation has more.
 _SCRATCH = 32
 #: Operations after which programs that go different ways hold copies of what they share.
 _PARTING = {"cf.cond_br", "scf.if", "scf.while"}
-#: Tiles that a refusal names.
+#: Lines of tiles that a refusal names.
 _MOST_NAMED = 3
 
 
@@ -36,17 +39,39 @@ def check_tiles(program: Program, kernel: str, needed: int, memory: int) -> None
     if needed <= memory:
         return
     tiles = Counter((kind, op.where) for op in program.walk() for kind in op.types if kind.shape)
-    largest = sorted(tiles, key=lambda tile: -tile[0].numel * tile[0].itemsize)[:_MOST_NAMED]
-    named = "; ".join(
-        f"{kind} of {kind.numel * kind.itemsize:,} bytes"
-        f"{f', {tiles[kind, where]} times,' if tiles[kind, where] > 1 else ''} at {where}"
-        for kind, where in largest
+    largest: dict[Location, Type] = {}  # of each line
+    for kind, where in sorted(tiles, key=lambda tile: -_size(tile[0])):
+        largest.setdefault(where, kind)
+    places = [
+        Place.of(where, "", in_words(kind) + _how_often(tiles[kind, where]))
+        for where, kind in list(largest.items())[:_MOST_NAMED]
+    ]
+    error = OverBudget.at(
+        UNKNOWN,
+        kernel,
+        f"the tiles of a single program take {needed:,} bytes at once, and a launch may take "
+        f"{memory:,}",
+        also=places,
+        why="no multiprocessor holds so much: these lines make the largest tiles",
+        hint="choose smaller BLOCK sizes, and go through a long axis block by block in a loop",
     )
-    raise OverBudget(
-        f"kernel {kernel}: the tiles of a single program take {needed:,} bytes at once, and a "
-        f"launch may take {memory:,}. The largest: {named}. Nothing was run; choose smaller BLOCK "
-        f"sizes, or set MINI_TRITON_MEMORY to {needed} or more."
-    )
+    error.setting = f"MINI_TRITON_MEMORY to {needed} or more"
+    raise error
+
+
+def _how_often(count: int) -> str:
+    return f", {count} times" if count > 1 else ""
+
+
+def _size(kind: Type) -> int:
+    return kind.numel * kind.itemsize
+
+
+def in_words(kind: Type) -> str:
+    """A tile's type and its size: `64 × 32 float32, 8,192 bytes`."""
+    element = "pointers" if kind.is_pointer else str(kind.dtype).removeprefix("torch.")
+    shape = " × ".join(f"{n:,}" for n in kind.shape) or "one"
+    return f"{shape} {element}, {_size(kind):,} bytes"
 
 
 class _Peak:

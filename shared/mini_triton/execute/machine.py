@@ -12,12 +12,12 @@ from functools import cached_property
 import torch
 
 from mini_triton import settings
-from mini_triton.errors import BadLaunch, KernelError, Location, OverBudget
+from mini_triton.errors import BadLaunch, KernelError, OverBudget
 from mini_triton.execute.active import zero
 from mini_triton.execute.affine import Affine, constant
 from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
-from mini_triton.execute.failure import failure
+from mini_triton.execute.failure import failure, too_many_steps
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.liveness import check_tiles
 from mini_triton.execute.observe import Observer, OperationObserver
@@ -28,6 +28,7 @@ from mini_triton.execute.threads import cores, in_order
 from mini_triton.execute.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
 from mini_triton.launch import Launch
+from mini_triton.location import UNKNOWN, Location
 
 #: Elements of the largest tile over the programs of a chunk. A float32 tile then takes 2 MiB: about
 #: what a core's L2 cache holds, and enough that an operation costs more than starting it. (The
@@ -227,7 +228,8 @@ class Machine:
                         values[slot] = value
                 for slot in op.dead:
                     values.pop(slot, None)
-        except KernelError:
+        except KernelError as error:
+            error.locate(op.where, self.kernel)
             raise
         except Exception as error:
             raise failure(self.kernel, op, error) from error
@@ -243,11 +245,7 @@ class Machine:
         self._progress.reach(op)
         self.steps += operations
         if self._settings.steps is not None and self.steps > self._settings.steps:
-            raise OverBudget(
-                f"{op.where}: kernel {self.kernel}, grid {self.grid}: more than "
-                f"{self._settings.steps:,} operations. No memory was changed; let loops end "
-                "sooner, or launch fewer programs."
-            )
+            raise too_many_steps(op, self.kernel, self.grid, self._settings.steps)
 
     def program_id(self, program: int) -> tuple[int, int, int]:
         """(x, y, z) of a linear program id; x runs fastest."""
@@ -293,8 +291,10 @@ def _one_thread() -> Iterator[None]:
 def _checked_grid(launch: Launch) -> tuple[int, int, int]:
     for axis, size, limit in zip("xyz", launch.grid, MAX_GRID, strict=True):
         if size < 0 or size > limit:
-            raise BadLaunch(
-                f"kernel {launch.kernel}: grid {launch.grid} has {size} programs along {axis}; "
-                f"a grid has 0 to {limit} there"
+            raise BadLaunch.at(
+                UNKNOWN,
+                launch.kernel,
+                f"grid {launch.grid} has {size} programs along {axis}",
+                hint=f"launch 0 to {limit:,} programs along {axis}",
             )
     return launch.grid

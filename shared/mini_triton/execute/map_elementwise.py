@@ -33,11 +33,11 @@ def _map(frame: Frame, op: Op) -> tuple[Tensor, ...]:
     shape = broadcast_shape(*(t.shape for t in tiles))
     lanes = math.prod(shape)
     if pack < 1 or lanes % pack:
-        raise BadProgram(f"{op.where}: {op.name} cannot take {pack} of {lanes} lanes at once")
+        raise BadProgram(f"{op.name} cannot take {pack} of {lanes} lanes at once")
     packs = [t.expand(shape).reshape(-1, pack) for t in tiles]
     results = on_lanes(frame, op, lanes // pack)([t[:, k] for t in packs for k in range(pack)])
     if len(results) != pack * len(op.types):
-        raise BadProgram(f"{op.where}: the function of {op.name} returns {len(results)} values")
+        raise BadProgram(f"the function of {op.name} returns {len(results)} values")
     return tuple(
         torch.stack(results[first : first + pack], dim=1).reshape(shape)
         for first in range(0, len(results), pack)

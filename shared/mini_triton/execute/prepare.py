@@ -109,9 +109,11 @@ def _bind(op: Op, kernel: str) -> None:
     if op.name in TERMINATORS:
         return
     op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
-    reason = refused(op)
-    if reason is not None:
-        raise UnsupportedOp(f"{op.where}: kernel {kernel} uses {reason}. Nothing was run.")
+    refusal = refused(op)
+    if refusal is not None:
+        raise UnsupportedOp.at(
+            op.where, kernel, refusal.what, verb=refusal.word, hint=refusal.way_out
+        )
     if op.name in _CONSTANT:
         op.framed = _computed_once(op.lazy, op.pure)
 

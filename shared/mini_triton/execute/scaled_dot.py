@@ -30,14 +30,14 @@ def _dot_scaled(op: Op, *values: Tensor) -> Tensor:
     full = [expand(v, kind.shape) for v, kind in zip(values, op.operand_types, strict=True)]
     formats = [str(op.attrs.get(side)) for side in ("lhs", "rhs")]
     if not set(formats) <= _KNOWN:
-        raise BadProgram(f"{op.where}: tl.dot_scaled has no formats {' and '.join(formats)}")
+        raise BadProgram(f"tl.dot_scaled has no formats {' and '.join(formats)}")
     dtype = torch.float16 if "fp16" in formats else torch.bfloat16
     queue = list(full)
     left = _factor(op, queue, 0, formats[0], dtype)
     right = _factor(op, queue, 1, formats[1], dtype)
     (start,) = queue
     if left.shape[-1] != right.shape[-2]:
-        raise BadProgram(f"{op.where}: tl.dot_scaled of {left.shape[-1]} by {right.shape[-2]}")
+        raise BadProgram(f"tl.dot_scaled of {left.shape[-1]} by {right.shape[-2]}")
     product = torch.matmul(left.float().contiguous(), right.float().contiguous())
     return (start.float() + product).to(op.types[0].dtype)
 
@@ -59,7 +59,7 @@ def _factor(op: Op, queue: list[Tensor], side: int, kind: str, dtype: torch.dtyp
         scale = scale.mT
     groups, count = scale.shape[across], x.shape[across]
     if groups == 0 or count % groups:
-        raise BadProgram(f"{op.where}: tl.dot_scaled has {groups} scales for {count} factors")
+        raise BadProgram(f"tl.dot_scaled has {groups} scales for {count} factors")
     factor = _scale(scale, dtype).repeat_interleave(count // groups, dim=across)
     return rounded(x.float() * factor.float(), dtype)
 

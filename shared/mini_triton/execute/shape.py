@@ -141,8 +141,8 @@ def _gather(op: Op, source: Tensor, index: Tensor) -> Tensor:
     outside = (full_index < 0) | (full_index >= size)
     if outside.any():
         raise OutOfBounds(
-            f"{op.where}: tl.gather takes element {int(full_index[outside][0])} of an axis with "
-            f"elements 0 to {size - 1}. No memory was changed; check the indices."
+            f"tl.gather takes element {int(full_index[outside][0])} of an axis with elements 0 to "
+            f"{size - 1}"
         )
     if full_source.dtype.itemsize == 1 and full_source.dtype != torch.bool:  # no 8-bit floats there
         bits = full_source.contiguous().view(torch.int8)

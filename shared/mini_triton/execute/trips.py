@@ -94,10 +94,7 @@ def bound(frame: Frame, op: Op, slot: int) -> Affine:
     if unsigned:
         wide = wide & ((1 << 8 * lanes.element_size()) - 1 if lanes.element_size() < 8 else -1)
         if bool((wide < 0).any()):
-            raise KernelError(
-                f"{op.where}: kernel {frame.machine.kernel}: a bound of this loop over unsigned "
-                "numbers is 2^63 or more. No memory was changed."
-            )
+            raise KernelError("a bound of this loop over unsigned numbers is 2^63 or more")
     found = per_program(wide)
     assert found is not None
     return found.with_dtype(lanes.dtype)
@@ -117,10 +114,13 @@ def count_trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine
             at = int(endless.expand(frame.count).nonzero()[0])
             found = int(stride.expand(frame.count)[at])
             program = frame.machine.program_id(int(frame.programs[at]))
-            raise KernelError(
-                f"{op.where}: kernel {frame.machine.kernel}, program {program}: the loop's step is "
-                f"{found}, so that it would never end. No memory was changed; make the step "
-                "positive."
+            raise KernelError.at(
+                op.where,
+                frame.machine.kernel,
+                f"program {program}: the loop's step is {found}, so that it would never end",
+                verb="for",
+                programs=(program,),
+                hint="make the step positive: kernels count up, and may compute with n - 1 - i",
             )
         stride = stride.clamp(min=1)
     if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):

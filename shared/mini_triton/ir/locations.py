@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from mini_triton.errors import UNKNOWN, Location
+from mini_triton.location import UNKNOWN, Location
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$", re.MULTILINE)
 _FILE = re.compile(r'^"((?:[^"\\]|\\.)*)":(\d{1,9}):\d+(?:\s*to.*)?$')

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mini_triton.errors import UNKNOWN, Location
 from mini_triton.ir.types import Type
+from mini_triton.location import UNKNOWN, Location
 
 
 @dataclass

@@ -8,10 +8,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from mini_triton.errors import UNKNOWN, BadProgram, Location
+from mini_triton.errors import BadProgram
 from mini_triton.ir.lexer import Token, tokenize
 from mini_triton.ir.locations import Locations, strip_aliases, unescaped
 from mini_triton.ir.types import TORCH_DTYPE, Type
+from mini_triton.location import UNKNOWN, Location
 
 
 class Reader:

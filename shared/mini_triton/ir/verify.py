@@ -7,11 +7,12 @@ rules of single operations are in `rules`.
 
 from __future__ import annotations
 
-from mini_triton.errors import UNKNOWN, BadProgram, Location, UnsupportedOp
+from mini_triton.errors import BadProgram, UnsupportedOp
 from mini_triton.ir.program import Block, Function, Op, Program, Region
 from mini_triton.ir.rules import RULES
 from mini_triton.ir.rules.checking import Violation, is_int, is_truth, need
 from mini_triton.ir.types import TORCH_DTYPE, Type
+from mini_triton.location import UNKNOWN, Location
 
 #: Triton's own bound (TRITON_MAX_TENSOR_NUMEL): its front end refuses larger tiles.
 MOST_ELEMENTS = 1 << 20
@@ -63,9 +64,8 @@ class _Verifier:
         self._no_recursion()
 
     def _bad(self, where: Location, what: str) -> BadProgram:
-        return BadProgram(
-            f"{where}: kernel {self._kernel}: {what}. Triton's front end makes no such program; "
-            "nothing was run."
+        return BadProgram.at(
+            where, self._kernel, what, why="Triton's front end makes no such program"
         )
 
     def _type(self, kind: Type) -> None:
@@ -75,9 +75,11 @@ class _Verifier:
         if inner.element == "ptr" or depth > DEEPEST:
             raise self._bad(UNKNOWN, "a pointer points to nothing")
         if inner.element not in TORCH_DTYPE:
-            raise UnsupportedOp(
-                f"kernel {self._kernel} uses values of type {inner.element[:40]}, which the "
-                "simulator does not have. Nothing was run."
+            raise UnsupportedOp.at(
+                UNKNOWN,
+                self._kernel,
+                f"values of type {inner.element[:40]}, which the simulator does not have",
+                hint="use types that torch has, too",
             )
         if any(n < 1 or n & (n - 1) for n in kind.shape) or inner.shape != kind.shape * (not depth):
             raise self._bad(UNKNOWN, f"there is a tile {kind}, whose sizes are no powers of two")

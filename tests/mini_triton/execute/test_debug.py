@@ -6,7 +6,7 @@ import torch
 import triton
 import triton.language as tl
 
-from tests.mini_triton.comparing import line_of
+from tests.mini_triton.comparing import shown_place
 
 
 @triton.jit
@@ -104,9 +104,11 @@ def test_an_assertion_that_fails_names_the_place_and_changes_nothing():
     with pytest.raises(mini_triton.DeviceAssertion) as caught:
         asserting_kernel[(4,)](x, out, N=4, debug=True)
     message = str(caught.value)
-    assert message.startswith(line_of(asserting_kernel, "tl.device_assert"))
-    assert "kernel asserting_kernel, program (2, 0, 0), lane [2]" in message
-    assert "x must be small" in message
+    assert message.startswith(
+        "device_assert failed: x must be small\n"
+        + shown_place(asserting_kernel, "tl.device_assert")
+    )
+    assert "^^^^^^^^^^^^^^^^ is false in program (2, 0, 0), lane [2] of the tile\n" in message
     assert not out.any()
 
 

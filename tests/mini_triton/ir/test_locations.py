@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from mini_triton.errors import UNKNOWN, Location
 from mini_triton.ir.locations import Locations, strip_aliases
+from mini_triton.location import UNKNOWN, Location
 
 LIBRARY = "/opt/python/site-packages/triton/language/standard.py"
 

@@ -6,9 +6,9 @@ from html.parser import HTMLParser
 import mini_triton
 import pytest
 import torch
-from mini_triton.errors import Location
 from mini_triton.finding import Finding
 from mini_triton.launch import LaunchRecord
+from mini_triton.location import Location
 from mini_triton.page import render
 
 from tests.kernels import matmul

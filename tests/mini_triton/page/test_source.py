@@ -1,10 +1,10 @@
 """Lines of source with what they moved."""
 
-from mini_triton.errors import Location
 from mini_triton.groups import Group
 from mini_triton.hardware import HardwareRecord
 from mini_triton.hardware.record import AccessRecord, Resources
 from mini_triton.launch import LaunchRecord
+from mini_triton.location import Location
 from mini_triton.page.source import listing
 
 
