@@ -27,6 +27,7 @@ from grader.judge.remote_ranks import RemoteRanks
 from grader.judge.staff import Staff
 from grader.judge.text import clean
 from grader.submission import Submission
+from grader.testing.limits import MOST_MEMORY, MOST_STEPS
 from grader.testing.problems import (
     KINDS,
     Crashed,
@@ -48,12 +49,6 @@ _MOST_FRAMES = 12
 _LONGEST_LINE = 300
 _LONGEST_TTIR = 4 << 20
 _MOST_ARGUMENTS = 256
-#: Operations of a launch. The references' longest has 22,222; these take some seconds, after which
-#: it is better to hear which line has no end than that time ran out.
-_MOST_STEPS = 400_000
-#: Bytes that a launch may take beyond its tensors: judge and student have 0.75 GB in all, of which
-#: torch takes half.
-_MOST_MEMORY = 128 << 20
 _LARGEST_AXIS = 2**31 - 1
 
 
@@ -285,7 +280,7 @@ class RemoteStudent:
         before = [storage.clone() for storage in message.storages]
         try:
             # A container of half a core may show the machine's: threads would only take memory.
-            with settings.use(steps=_MOST_STEPS, memory=_MOST_MEMORY, threads=1):
+            with settings.use(steps=MOST_STEPS, memory=MOST_MEMORY, threads=1):
                 record = trace.launch(self._device, launch)
         except mini_triton.KernelError as error:
             refusal = {

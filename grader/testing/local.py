@@ -13,6 +13,7 @@ import torch
 from comm_sim import Topology
 from mini_triton.settings import use
 
+from grader.testing.limits import MOST_MEMORY, MOST_STEPS
 from grader.testing.local_ranks import LocalRanks
 from grader.testing.ranks import Ranks
 from grader.testing.running import filled_in, run_call, run_gradients
@@ -49,7 +50,8 @@ def _recorded(source: Callable[[str, int], str], *inputs: Any) -> Iterator[_Reco
     recorder = _Recorder(mini_triton.current_device(), inputs)
     before = mini_triton.set_device(recorder)
     try:
-        with use(checks=CHECKS), sound(recorder.records, source):
+        limits = use(checks=CHECKS, steps=MOST_STEPS, memory=MOST_MEMORY)
+        with limits, sound(recorder.records, source):
             yield recorder
     finally:
         mini_triton.set_device(before)

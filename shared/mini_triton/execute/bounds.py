@@ -35,7 +35,8 @@ def check_bounds(
     bad = bad.expand(frame.count, *bad.shape[1:])
     row, *lane = bad.nonzero()[0].tolist()
     full = torch.broadcast_to(offsets, bad.shape)[row]
-    raise _outside(frame, op, buffer, full, bad[row], lane, row, numel, verb)
+    on = None if mask is None else mask.expand(bad.shape)[row]
+    raise _outside(frame, op, buffer, full, bad[row], on, lane, row, numel, verb)
 
 
 def _outside(
@@ -44,6 +45,7 @@ def _outside(
     buffer: Buffer,
     offsets: Tensor,
     bad: Tensor,
+    on: Tensor | None,
     lane: list[int],
     row: int,
     numel: int,
@@ -52,7 +54,8 @@ def _outside(
     """The error for the program at `row`: its lanes reach `offsets`, those in `bad` outside."""
     program = frame.machine.program_id(int(frame.programs[row]))
     offset = int(offsets[tuple(lane)])
-    mask, hint = _mask(frame, op, bool(lane))
+    inside = bool((~bad if on is None else on & ~bad).any())
+    mask, hint = _mask(frame, op, inside)
     return OutOfBounds.at(
         op.where,
         frame.machine.kernel,
@@ -125,21 +128,28 @@ _MASK = {
 _RESHAPING = {"tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.splat", "tt.trans"}
 
 
-def _mask(frame: Frame, op: Op, tile: bool) -> tuple[Op | None, str]:
-    """(The operation that makes the access's mask, if on another line; what to do.)"""
+def _mask(frame: Frame, op: Op, inside: bool) -> tuple[Op | None, str]:
+    """(The operation that makes the access's mask, if on another line; what to do.)
+
+    inside: whether some of the program's lanes are. If not, a mask is not what went wrong.
+    """
     position = _MASK.get(op.name, len(op.operands))
     slot = op.operands[position] if position < len(op.operands) else None
     made = _origin(frame, slot) if slot is not None else None
     if slot is None or (made is not None and made.name == "arith.constant"):
-        if not tile:
-            return None, f"compare this index with the grid, {frame.machine.grid}: is it too large?"
-        return None, "the access has no mask: give it one that is true only inside the tensor"
+        if inside:
+            return None, "the access has no mask: give it one that is true only inside the tensor"
+        return None, f"nothing of it is inside: {_of_index(frame)}"
     line = f" of line {made.where.line}" if made and made.where.line != op.where.line else ""
-    hint = (
-        f"the mask{line} lets this lane through: compare it with the tensor's sizes and strides, "
-        "and with the index"
-    )
+    hint = f"the mask{line} lets this lane through: compare it with the tensor's sizes and strides"
+    if not inside:
+        hint = f"nothing that the mask lets through is inside: {_of_index(frame)}"
     return (made if line else None), hint
+
+
+def _of_index(frame: Frame) -> str:
+    grid = frame.machine.grid
+    return f"look at how the index is made of program ids and strides, and at the grid, {grid}"
 
 
 def _origin(frame: Frame, slot: int) -> Op | None:

@@ -171,6 +171,9 @@ def test_a_tile_that_the_judge_has_no_room_for_is_refused(first):
     result = first(source.format("\n        ".join(many + used)))
     assert result.verdict is Verdict.FAILED
     assert "a launch may take 134,217,728" in result.message
+    assert "| x = tl.load(x_ptr + at, mask=at < n, other=0.0)" in result.message
+    assert "choose smaller BLOCK sizes" in result.message
+    assert "MINI_TRITON_MEMORY" not in result.message  # which changes nothing here
     assert first(source.format("pass")).verdict is Verdict.PASSED
 
 

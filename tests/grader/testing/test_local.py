@@ -289,3 +289,25 @@ def test_the_last_call_for_people(student):
     assert work.last == "f((2, 3), (1,) float64, 0.1, k=[None, 2])"
     work.call("work:f", np.ones((2, 3), np.float32), [np.ones(4)], torch.ones(1))
     assert work.last == "f((2, 3) float32, [(4,) float64], (1,))"
+
+
+def test_a_kernel_without_end_shows_its_line_and_no_setting(student):
+    """With the limits that hold in grading, which a student cannot set."""
+    code = student("""
+        import torch, triton, triton.language as tl
+        @triton.jit
+        def kernel(x_ptr):
+            k = tl.load(x_ptr)
+            while k < 1:
+                k = tl.load(x_ptr)
+            tl.store(x_ptr, k)
+        def f(x):
+            kernel[(1,)](x)
+    """)
+    with pytest.raises(StudentError) as caught:
+        code.call("f", torch.zeros(1))
+    message = caught.value.message
+    assert message.startswith("over budget: more than 400,000 operations")
+    assert "--> work.py:" in message
+    assert " |     while k < 1:\n" in message
+    assert "MINI_TRITON" not in message
