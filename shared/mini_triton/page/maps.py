@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from mini_triton.hardware.access_map import AccessMap
@@ -12,6 +12,8 @@ _WIDTH = 260.0
 _HEIGHTS = (26.0, 180.0)  # of a vector, and at most
 #: Cells with numbers in them, and how many at most.
 _NUMBERED = 8
+#: The least room for a digit: a cell's width for each, and its height.
+_DIGIT = (6.0, 11.0)
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ def pictures(found: AccessMap, programs: int) -> list[Picture]:
 
 def _owners(title: str, found: AccessMap, owner: list[int], last: int, programs: int) -> Picture:
     """The lowest program of each cell, and of all cells the range of programs."""
-    numbered = found.rows * found.columns <= _NUMBERED * _NUMBERED
     picture = _empty(title, found)
+    numbered = _numbered(found, picture, map(str, owner))
 
     def look(cell: int) -> tuple[str, float, str]:
         program = owner[cell]
@@ -75,8 +77,8 @@ def _owners(title: str, found: AccessMap, owner: list[int], last: int, programs:
 
 
 def _times(found: AccessMap, times: list[float]) -> Picture:
-    numbered = found.rows * found.columns <= _NUMBERED * _NUMBERED
     picture = _empty("times read", found)
+    numbered = _numbered(found, picture, map("{:.3g}".format, times))
     most = max(times)
 
     def look(cell: int) -> tuple[str, float, str]:
@@ -90,6 +92,16 @@ def _times(found: AccessMap, times: list[float]) -> Picture:
     picture.rects = list(_runs(found, picture, look))
     picture.note = f"{min(times):,.3g} to {_often(most)}"
     return picture
+
+
+def _numbered(found: AccessMap, picture: Picture, texts: Iterable[str]) -> bool:
+    """Whether cells hold numbers: if there are few, and each is large enough for the longest."""
+    wide, high = picture.width / found.columns, picture.height / found.rows
+    return (
+        found.rows * found.columns <= _NUMBERED * _NUMBERED
+        and wide >= _DIGIT[0] * max(map(len, texts))
+        and high >= _DIGIT[1]
+    )
 
 
 def _often(times: float) -> str:

@@ -59,3 +59,10 @@ def test_colours_walk_with_the_program():
     colours = [of_program(p, 64) for p in range(64)]
     assert len(set(colours)) == 64
     assert of_program(0, 1) == colours[0]
+
+
+def test_cells_too_narrow_for_their_numbers_hold_none():
+    found = access_map(1, 64, [1] * 64, reader=list(range(64)))
+    (picture,) = pictures(found, 64)
+    assert len(picture.rects) == 64
+    assert not any(rect.text for rect in picture.rects)

@@ -100,6 +100,37 @@ def test_nothing_is_fetched_and_nothing_runs(profile):
     assert "prefers-color-scheme: dark" in html
 
 
+def test_ids_are_unique_and_rows_as_long_as_their_heads(profile):
+    html = profile.html()
+    page = Page(html)
+    assert len(set(page.ids)) == len(page.ids)
+    tables = re.findall(r"<table.*?</table>", html, re.DOTALL)
+    assert len(tables) == 5
+    for table in tables:
+        lengths = {
+            sum(int(span or 1) for span in re.findall(r'<t[hd](?: colspan="(\d+)"|[^>])*>', row))
+            for row in re.findall(r"<tr.*?</tr>", table, re.DOTALL)
+        }
+        assert len(lengths) == 1, table
+
+
+def test_figures_are_numbers(profile):
+    cells = re.findall(r'<td class="r[^"]*">(.*?)</td>', profile.html())
+    assert len(cells) > 50
+    for cell in cells:
+        assert re.fullmatch(r"|–|not compiled|\d[\d,.]*( ?(%|[kMGTP]?B|[num]?s|[kMGT]))?", cell), (
+            cell
+        )
+
+
+def test_both_themes_have_every_colour(profile):
+    html = profile.html()
+    light, dark = re.findall(r":root \{(.*?)\}", html, re.DOTALL)[:2]
+    names = set(re.findall(r"(--\w+):", light))
+    assert set(re.findall(r"(--\w+):", dark)) == names
+    assert set(re.findall(r"var\((--\w+)\)", html)) <= names | {"--heat"}
+
+
 def test_hostile_names_are_text():
     evil = '"><script>alert(1)</script><b x="'
     record = LaunchRecord(evil, (2, 1, 1))
