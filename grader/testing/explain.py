@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 
 from mini_triton import KernelError
+from mini_triton.backend.advice import advice
 
 from grader.environment import explain_absent
 from grader.testing.problems import (
@@ -190,13 +191,27 @@ def _words(error: BaseException) -> str:
     """An exception's own words: type and text; the causes' as well for compile errors."""
     links = list(_compile_errors(error))
     if links:
-        return _cut("\n".join(f"{type(link).__name__}: {_safe_str(link)}" for link in links))
+        words = "\n".join(f"{type(link).__name__}: {_safe_str(link)}" for link in links)
+        return _cut(words + _advice(links[-1]))
     if isinstance(error, KernelError):  # says itself what, where and what next
         return _cut(_report(error))
     text = _safe_str(error)
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
         text += f"; {_BARRED}"
-    return _cut(f"{type(error).__name__}: {text}" if text else type(error).__name__)
+    words = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return _cut(words + _advice(error))
+
+
+def _advice(error: BaseException) -> str:
+    """What to do about an error, on a line of its own, if Triton raised it and that is known."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    if not frames or "triton" not in Path(frames[-1].f_code.co_filename).parts:
+        return ""
+    try:
+        text = advice(error)
+    except Exception:  # a student's class, which may do anything
+        return ""
+    return f"\n  do: {text}" if text else ""
 
 
 def _safe_str(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 Triton says `at 3:8`, with lines counted from the kernel's `def` and no file. A note, which Python
 and pytest print below the message, names file and line, and what was wrong in a function that the
-kernel calls, which Triton leaves to the error's cause.
+kernel calls, which Triton leaves to the error's cause. Another says what to do, if that is known.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from mini_triton.backend.advice import advice
 from mini_triton.backend.versions import place_of
 from mini_triton.ir.relocate import reachable
 
@@ -36,6 +37,8 @@ def _noting(make_ir: Callable[..., Any]) -> Callable[..., Any]:
         except CompilationError as error:
             if text := where(error, source.fn):
                 error.add_note(text)
+            if text := advice(list(_links(error))[-1]):
+                error.add_note(f"do: {text}")
             raise
 
     return wrapper

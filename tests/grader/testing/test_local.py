@@ -312,3 +312,29 @@ def test_a_kernel_without_end_shows_its_line_and_no_setting(student, monkeypatch
     assert "--> work.py:" in message
     assert " |         k = tl.load(x_ptr)\n" in message
     assert "MINI_TRITON" not in message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("kernel[(1,)](x, 100)", "do: round it up with triton.next_power_of_2"),
+        ("kernel[1](x, 128)", "do: the grid of a launch is a tuple"),
+    ],
+)
+def test_a_beginners_fault_comes_with_advice(student, line, words):
+    code = student(f"""
+        import triton, triton.language as tl
+        @triton.jit
+        def kernel(x_ptr, BLOCK: tl.constexpr):
+            tl.store(x_ptr + tl.arange(0, BLOCK), 0.0)
+        def f(x):
+            {line}
+        def g(x):
+            len(1)
+    """)
+    with pytest.raises(StudentError) as caught:
+        code.call("f", torch.zeros(128))
+    assert words in caught.value.message.splitlines()[-1]
+    with pytest.raises(StudentError) as caught:
+        code.call("g", torch.zeros(128))
+    assert "do:" not in caught.value.message
