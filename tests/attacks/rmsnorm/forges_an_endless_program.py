@@ -2,7 +2,7 @@
 
 test: 1.2
 verdict: failed
-says: kernel forged, grid (1, 1, 1): more than 400,000 operations
+says: over budget: more than 400,000 operations
 seconds: 60
 """
 

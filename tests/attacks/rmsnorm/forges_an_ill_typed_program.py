@@ -2,7 +2,7 @@
 
 test: 1.2
 verdict: failed
-says: kernel forged: arith.mulf: its operands differ: f32 and i32
+says: bad program: arith.mulf: its operands differ: f32 and i32
 """
 
 import mini_triton
