@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from mini_triton.errors import BadProgram
@@ -17,7 +18,7 @@ from mini_triton.execute.induction import induction
 from mini_triton.execute.mask import Mask
 from mini_triton.execute.registry import framed
 from mini_triton.execute.shared_tiles import Shared
-from mini_triton.execute.trips import Schedule, bound, count_trips, scheduled
+from mini_triton.execute.trips import Schedule, Stage, bound, count_trips, scheduled
 from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
 
@@ -53,7 +54,13 @@ def _parted(condition: Value) -> tuple[Tensor, Tensor] | bool:
         return True
     if true == 0:
         return False
-    return condition.nonzero()[:, 0], (~condition).nonzero()[:, 0]
+    return _places(condition)
+
+
+def _places(condition: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions of true, and of false."""
+    lanes = condition.numpy()
+    return torch.from_numpy(np.flatnonzero(lanes)), torch.from_numpy(np.flatnonzero(~lanes))
 
 
 @framed("scf.if")
@@ -82,7 +89,7 @@ def _for(frame: Frame, op: Op) -> tuple[Value, ...]:
     block = op.regions[0].entry
     counts = count_trips(frame, op, lower, upper, step)
     if isinstance(counts, torch.Tensor) and not bool(counts.all()):  # some make no trip
-        running, idle = counts.nonzero()[:, 0], (counts == 0).nonzero()[:, 0]
+        running, idle = _places(counts > 0)
         lower, step, counts = lower.narrow(running), step.narrow(running), counts[running]
         if bool((counts == counts[0]).all()):
             counts = int(counts[0])
@@ -112,28 +119,24 @@ def _in_stages(frame: Frame, schedule: Schedule, carried: list[Value], run: _Run
     """Calls `run` for each stage of a loop, and brings carried values from one to the next."""
     if isinstance(schedule.counts, int):
         return _settled(run(frame, None, range(schedule.counts), carried))
-    pieces: list[tuple[Tensor, list[Value]]] = []
-    before: Tensor | None = None
+    counts, pieces = schedule.counts, []
+    before: Stage | None = None
     values: list[Value] = []
     for stage in schedule.stages():
         now, everybody = stage.running, len(stage.running) == frame.count
         if before is None:
             values = carried if everybody else _cut(carried, now)
-        elif len(now) < len(before):
-            goes_on = torch.isin(before, now)
-            ended = (~goes_on).nonzero()[:, 0]
-            pieces.append((before[ended], _cut(values, ended)))
-            values = _cut(values, goes_on.nonzero()[:, 0])
+        elif len(now) < len(before.running):
+            going_on, ended = _places(counts[before.running] >= stage.least)
+            pieces.append((before.running[ended], _cut(values, ended)))
+            values = _cut(values, going_on)
         else:
-            ran = torch.isin(now, before)
-            begun = (~ran).nonzero()[:, 0]
-            parts = [(ran.nonzero()[:, 0], values), (begun, _cut(carried, now[begun]))]
-            values = merge(parts, len(now))
+            running, begun = _places(counts[now] >= before.least)
+            values = merge([(running, values), (begun, _cut(carried, now[begun]))], len(now))
         part, index = (frame, None) if everybody else (frame.child(now), now)
-        values = _settled(run(part, index, stage.trips, values))
-        before = now
+        values, before = _settled(run(part, index, stage.trips, values)), stage
     assert before is not None
-    return merge([*pieces, (before, values)], frame.count)
+    return merge([*pieces, (before.running, values)], frame.count)
 
 
 class _Trips:

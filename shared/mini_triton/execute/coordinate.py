@@ -47,7 +47,7 @@ class Coordinate:
         if self.values.shape[0] == 1:
             return self
         if self._narrowed is None or self._narrowed[0] is not index:
-            some = self.values[index]
+            some = self.values.index_select(0, index)
             # A coordinate that cannot differ is a number of the formula: bounds must be exact then.
             low, high = (int(some), int(some)) if some.numel() == 1 else (self.low, self.high)
             self._narrowed = (index, Coordinate(some, low, high))

@@ -67,4 +67,4 @@ class Frame:
 
     def child(self, index: torch.Tensor) -> Frame:
         """A frame of the programs at the positions `index` of this one."""
-        return Frame(self.machine, self.programs[index], self, index)
+        return Frame(self.machine, self.programs.index_select(0, index), self, index)

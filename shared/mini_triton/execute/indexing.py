@@ -12,10 +12,11 @@ from collections.abc import Callable
 import torch
 
 from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, formula, per_program
+from mini_triton.execute.diagonal import Diagonal, below_diagonal
 from mini_triton.execute.mask import Mask, below_zero, decided, is_zero
 from mini_triton.execute.registry import lazy
 from mini_triton.execute.shared_tiles import Shared
-from mini_triton.execute.values import Value
+from mini_triton.execute.values import Value, dense
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor
@@ -104,16 +105,16 @@ def _on_numbers(op: Op, a: Value, b: Value) -> Value | None:
 
 
 @lazy("arith.cmpi")
-def _compare(op: Op, a: Value, b: Value) -> Mask | None:
+def _compare(op: Op, a: Value, b: Value) -> Mask | Diagonal | None:
     both = _formulas(a, b)
     return _masks.get(op.keywords[0], _no_mask)(*both) if both is not None else None
 
 
-_masks: dict[str, Callable[[Affine, Affine], Mask | None]] = {
-    "slt": lambda a, b: below_zero(a.plus(b, -1)),
-    "sgt": lambda a, b: below_zero(b.plus(a, -1)),
-    "sle": lambda a, b: below_zero(_less_one(a.plus(b, -1))),
-    "sge": lambda a, b: below_zero(_less_one(b.plus(a, -1))),
+_masks: dict[str, Callable[[Affine, Affine], Mask | Diagonal | None]] = {
+    "slt": lambda a, b: _negative(a.plus(b, -1)),
+    "sgt": lambda a, b: _negative(b.plus(a, -1)),
+    "sle": lambda a, b: _negative(_less_one(a.plus(b, -1))),
+    "sge": lambda a, b: _negative(_less_one(b.plus(a, -1))),
     "eq": lambda a, b: is_zero(a.plus(b, -1)),
     "ne": lambda a, b: is_zero(a.plus(b, -1), negated=True),
 }
@@ -121,6 +122,10 @@ _masks: dict[str, Callable[[Affine, Affine], Mask | None]] = {
 
 def _no_mask(a: Affine, b: Affine) -> None:
     return None
+
+
+def _negative(difference: Affine) -> Mask | Diagonal | None:
+    return below_zero(difference) or below_diagonal(difference)
 
 
 def _less_one(difference: Affine) -> Affine:
@@ -139,7 +144,12 @@ def _and(op: Op, a: Value, b: Value) -> Value | None:
 
 @lazy("arith.select")
 def _select(op: Op, condition: Value, a: Value, b: Value) -> Value | None:
-    """One of the two, where the condition is the same in every lane."""
+    """One of the two, where the condition is the same in every lane, or in most programs'."""
+    if isinstance(condition, Diagonal):
+        x, y = dense(a), dense(b)
+        if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape[1:] == op.types[0].shape:
+            return condition.select(x, y)
+        return None
     answer = condition.decided if isinstance(condition, Mask) else None
     return None if answer is None else a if answer else b
 
@@ -183,7 +193,7 @@ def _unsplat(op: Op, a: Value) -> Value | None:
 
 @lazy("tt.broadcast", "ttg.convert_layout")
 def _broadcast(op: Op, a: Value) -> Value | None:
-    return a if isinstance(a, (Affine, Mask)) else None
+    return a if isinstance(a, (Affine, Mask, Diagonal)) else None
 
 
 @lazy("tt.expand_dims")

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from mini_triton.errors import KernelError
@@ -26,10 +27,14 @@ Tensor = torch.Tensor
 
 @dataclass(frozen=True)
 class Stage:
-    """Trips of a schedule, and the positions of the programs that run them, int64."""
+    """Trips of a schedule, and the positions of the programs that run them, int64.
+
+    least: how many trips each of them runs at least, in all.
+    """
 
     trips: range
     running: Tensor
+    least: int
 
 
 @dataclass(frozen=True)
@@ -49,16 +54,15 @@ class Schedule:
 
     def stages(self) -> Iterator[Stage]:
         """In order. The programs of each are some of those before it, or the other way round."""
-        counts = self.counts
-        assert isinstance(counts, torch.Tensor)
-        ends = torch.unique(counts).tolist()
+        assert isinstance(self.counts, torch.Tensor)
+        counts = self.counts.numpy()
+        ends = np.unique(counts).tolist()
         lengths = list(zip([0, *ends], ends, strict=False))
         for shorter, length in lengths if self.begins is None else reversed(lengths):
-            running = (counts >= length).nonzero()[:, 0]
-            if self.begins is None:
-                yield Stage(range(shorter, length), running)
-            else:
-                yield Stage(range(self.most - length, self.most - shorter), running)
+            trips = range(shorter, length)
+            if self.begins is not None:
+                trips = range(self.most - length, self.most - shorter)
+            yield Stage(trips, torch.from_numpy(np.flatnonzero(counts >= length)), length)
 
 
 def scheduled(lower: Affine, step: Affine, counts: int | Tensor) -> Schedule:

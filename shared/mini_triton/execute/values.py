@@ -14,6 +14,7 @@ import torch
 
 from mini_triton.errors import KernelError
 from mini_triton.execute.affine import Affine, constant, found_in
+from mini_triton.execute.diagonal import Diagonal
 from mini_triton.execute.mask import Mask
 from mini_triton.execute.shared_tiles import Shared
 
@@ -164,12 +165,13 @@ def pointer_at(buffer: Buffer | None, lanes: Tensor, dtype: torch.dtype) -> Poin
 
 #: What pure handlers take: integers as lanes, never as formulas; no tiles held in common.
 Lanes = torch.Tensor | Pointer
-Value = Lanes | Affine | Mask | Shared
+Value = Lanes | Affine | Mask | Diagonal | Shared
+_Held = (Affine, Mask, Diagonal, Shared)
 
 
 def dense(value: Value) -> Lanes:
     """A formula, or tiles held in common, as lanes; anything else as it is."""
-    return value.dense if isinstance(value, (Affine, Mask, Shared)) else value
+    return value.dense if isinstance(value, _Held) else value
 
 
 def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
@@ -179,7 +181,7 @@ def transposed(lanes: Tensor, order: tuple[int, ...]) -> Tensor:
 
 def narrow(value: Value, index: Tensor) -> Value:
     """The value of the programs `index` (int64 positions) only."""
-    if isinstance(value, (Affine, Mask, Shared)):
+    if isinstance(value, _Held):
         return value.narrow(index)
     if isinstance(value, Pointer):
         rest = None if value.rest is None else _narrow_lanes(value.rest, index)

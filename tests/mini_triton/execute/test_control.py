@@ -168,6 +168,35 @@ def test_pointers_carried_by_a_loop():
 
 
 @triton.jit
+def windows_kernel(x_ptr, out_ptr, n, WINDOW: tl.constexpr, STEP: tl.constexpr):
+    """Loops that end at one place and begin at each program's own, with one of them inside."""
+    pid = tl.program_id(0)
+    total = tl.zeros((4,), tl.float32)
+    inner = 0
+    for i in range(tl.maximum(n - WINDOW * pid, 0), n, STEP):
+        total = total * 2 + tl.load(x_ptr + i + tl.arange(0, 4))
+        for j in range(pid - i, 3, 2):
+            inner += j * (pid + 1)
+    tl.store(out_ptr + pid * 8 + tl.arange(0, 4), total)
+    tl.store(out_ptr + pid * 8 + 4, inner.to(tl.float32))
+
+
+@pytest.mark.parametrize(("n", "step"), [(0, 1), (3, 1), (12, 3), (11, 3), (24, 3)])
+def test_loops_that_end_at_one_place(n, step):
+    """Program 0 makes no trip, the last ones equally many."""
+    x = integers(32, low=0, high=9, dtype=torch.float32)
+    out = torch.zeros(7, 8)
+    run(windows_kernel, x, out, n, grid=(7,), WINDOW=3, STEP=step)
+    for pid in range(7):
+        total, inner = torch.zeros(4), 0
+        for i in range(max(n - 3 * pid, 0), n, step):
+            total = total * 2 + x[i : i + 4]
+            inner += sum(j * (pid + 1) for j in range(pid - i, 3, 2))
+        assert_same(out[pid, :4], total)
+        assert out[pid, 4] == inner
+
+
+@triton.jit
 def branches_kernel(x_ptr, flag_ptr, out_ptr, other_ptr, N: tl.constexpr):
     """Values, pointers and stores in branches in which programs part, nested."""
     pid, i = tl.program_id(0), tl.arange(0, N)
@@ -343,6 +372,38 @@ module {
   }
 }
 """
+
+
+UNSIGNED_LOOPS = """
+module {
+  tt.func public @k(%p: !tt.ptr<i32>, %last: i32) {
+    %one = arith.constant 1 : i32
+    %zero = arith.constant 0 : i32
+    %start = arith.constant 2147483644 : i32
+    %pid = tt.get_program_id x : i32
+    %first = arith.addi %start, %pid : i32
+    %n = scf.for unsigned %i = %first to %last step %one iter_args(%sum = %zero) -> (i32) : i32 {
+      %next = arith.addi %sum, %i : i32
+      scf.yield %next : i32
+    }
+    %q = tt.addptr %p, %pid : !tt.ptr<i32>, i32
+    tt.store %q, %n : !tt.ptr<i32>
+    tt.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("last", [0, 2**31 - 3, 2**31 + 1, 2**31 + 9])
+def test_unsigned_loops_of_different_lengths(last):
+    """They begin at 2^31 − 4 + i, where signed numbers end, and end at one place."""
+    out = torch.full((8,), 7, dtype=torch.int32)
+    signed = last - 2**32 if last >= 2**31 else last
+    launch = mini_triton.Launch("k", UNSIGNED_LOOPS, (8, 1, 1), [out, signed], ["p", "last"])
+    mini_triton.LocalDevice().launch(launch)
+    for pid in range(8):
+        total = sum(range((2**31 - 4 + pid) % 2**32, last))
+        assert (int(out[pid]) - total) % 2**32 == 0
 
 
 @pytest.mark.parametrize(

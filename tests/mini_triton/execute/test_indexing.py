@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mini_triton.execute.affine import Affine, constant, found_in, per_program
-from mini_triton.execute.mask import Mask
 from mini_triton.execute.prepare import HANDLER_MODULES
 from mini_triton.execute.registry import LAZY, PURE
+from mini_triton.execute.values import dense
 from mini_triton.ir.program import Op
 from mini_triton.ir.types import Type
 
@@ -36,12 +36,8 @@ def formulas(draw, dtype=torch.int32, rank=2):
     return formula.fits() or constant(draw(near), dtype, rank)
 
 
-def lanes_of(value):
-    return value.dense if isinstance(value, (Affine, Mask)) else value
-
-
 def same(result, expected):
-    result, expected = torch.broadcast_tensors(lanes_of(result), expected)
+    result, expected = torch.broadcast_tensors(dense(result), expected)
     assert result.dtype == expected.dtype
     assert torch.equal(result, expected)
 

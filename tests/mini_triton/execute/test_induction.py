@@ -10,6 +10,7 @@ from mini_triton.execute.affine import Affine
 from mini_triton.execute.values import Buffer, Pointer
 
 from tests.mini_triton.comparing import assert_same, integers, normal
+from tests.mini_triton.execute.test_machine import ChunkedDevice
 
 TRIPS = 6
 
@@ -241,6 +242,21 @@ def test_the_results_are_those_of_running_every_operation(launch, monkeypatch):
     assert_same(out, every_out)
     assert counts == every_counts
     assert bool(ints.any()) or bool(out.any())
+
+
+@pytest.mark.parametrize("launch", [launch for launch in LAUNCHES if launch.__name__ == "launch"])
+def test_loops_of_different_lengths_whatever_the_chunk_size(launch):
+    """One program at a time, two or three, and with every operation run: always the same bits."""
+    ints, out, *counts = results_of(launch)
+    for programs in (1, 2, 3):
+        previous = mini_triton.set_device(ChunkedDevice(4 * programs))
+        try:
+            some_ints, some_out, *some_counts = results_of(launch)
+        finally:
+            mini_triton.set_device(previous)
+        assert_same(some_ints, ints)
+        assert_same(some_out, out)
+        assert some_counts == counts
 
 
 def test_what_python_would_give():
