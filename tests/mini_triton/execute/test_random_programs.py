@@ -157,10 +157,12 @@ def test_windows_of_any_offset_and_stride(programs, rows, cols, strides, offset)
     arguments = (x, out, offset, *strides, rows, cols)
     if bool(outside.any()):
         program, *lane = outside.nonzero()[0].tolist()
-        where = f"program ({program}, 0, 0), lane {lane} of the tile, loads element "
         with pytest.raises(mini_triton.OutOfBounds) as caught:
             views_kernel[(programs,)](*arguments, M=4, N=8)
-        assert f"{where}{at[program, *lane]} of x_ptr" in str(caught.value)
+        message = str(caught.value)
+        assert f"program ({program}, 0, 0) loads element {at[program, *lane]} of x_ptr" in message
+        count = int(outside[program].sum())
+        assert f"lane {lane} of the tile; {count} of its 32 lanes are outside" in message
         assert_same(out, torch.full((programs, 5, 8), 9.0))
         return
     with mini_triton.profile(host=False) as profile:
