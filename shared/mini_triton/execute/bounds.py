@@ -32,7 +32,7 @@ def check_bounds(
         bad = bad & mask
     if not bad.any():
         return
-    bad = bad.expand(frame.count, *bad.shape[1:])
+    bad = bad.expand(frame.count, *op.operand_types[0].shape)  # lanes that are the same are one
     row, *lane = bad.nonzero()[0].tolist()
     full = torch.broadcast_to(offsets, bad.shape)[row]
     on = None if mask is None else mask.expand(bad.shape)[row]
