@@ -153,12 +153,13 @@ class _Trips:
         first, step, block = self._schedule.first, self._schedule.step, self._block
         if index is not None:
             first, step = first.narrow(index), step.narrow(index)
+        carried = list(carried)
         for k in trips:
             counter = first.plus(step.times(k))
             formula = counter.fits() if counter.dtype in INDEX_DTYPES else None
             frame[block.args[0]] = formula or counter.dense
-            for slot, value in zip(block.args[1:], carried, strict=True):
-                frame[slot] = value
+            for slot in reversed(block.args[1:]):  # nobody else may hold them (`reuse`)
+                frame[slot] = carried.pop()
             _, carried = frame.machine.run_block(frame, block)
         return carried
 

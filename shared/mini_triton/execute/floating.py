@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from mini_triton.execute.cast import rounded
-from mini_triton.execute.registry import pure
+from mini_triton.execute.registry import OVER, pure
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor
@@ -165,6 +165,24 @@ _HANDLERS: dict[str, Callable[..., Tensor]] = {
 }
 for _name, _compute in _HANDLERS.items():
     _register(_name, _compute)
+#: Those that give the same bits wherever they write them.
+OVER |= {
+    name: _HANDLERS[name]
+    for name in (
+        "arith.addf",
+        "arith.subf",
+        "arith.mulf",
+        "arith.divf",
+        "arith.negf",
+        "arith.maximumf",
+        "arith.minimumf",
+        "arith.maxnumf",
+        "arith.minnumf",
+        "tt.precise_divf",
+        "math.absf",
+        "math.exp",
+    )
+}
 
 
 @pure("tt.clampf")

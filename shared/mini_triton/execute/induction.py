@@ -253,13 +253,14 @@ class Induction:
         if index is not None:
             fixed = [(slot, narrow(value, index)) for slot, value in fixed]
             evens = [(slot, even.narrow(index)) for slot, even in evens]
+        passed = list(passed)
         for trip in trips:
             for slot, value in fixed:
                 frame[slot] = value
             for slot, even in evens:
                 frame[slot] = even.at(trip)
-            for slot, value in zip(self._args, passed, strict=True):
-                frame[slot] = value
+            for slot in reversed(self._args):  # nobody else may hold them (`reuse`)
+                frame[slot] = passed.pop()
             _, passed = frame.machine.run_block(frame, self._block)
         return passed
 

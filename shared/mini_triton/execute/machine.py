@@ -21,8 +21,10 @@ from mini_triton.execute.failure import failure, too_many_steps
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.liveness import check_tiles
 from mini_triton.execute.observe import Observer, OperationObserver
+from mini_triton.execute.pages import keep_pages
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.progress import Progress
+from mini_triton.execute.reuse import written_over
 from mini_triton.execute.stores import Stores
 from mini_triton.execute.threads import cores, in_order
 from mini_triton.execute.values import Buffer, Value, dense
@@ -106,6 +108,7 @@ class Machine:
         So it is if the user interrupts, who is told which line was running: a loop may have no end.
         """
         workers = self._workers()
+        keep_pages()
         try:
             with torch.no_grad(), _one_thread():
                 if workers == 1 or not self._run_on_threads(workers):
@@ -214,18 +217,19 @@ class Machine:
                 if op.framed is not None:
                     result = op.framed(frame, op)
                 else:
-                    operands = [
-                        frame[slot] if (value := values.get(slot)) is None else value
-                        for slot in op.operands
-                    ]
+                    try:
+                        operands = [values[slot] for slot in op.operands]
+                    except KeyError:  # a parent frame has some
+                        operands = frame.operands(op)
                     result = op.lazy(op, *operands) if op.lazy is not None else None
+                    if result is None and op.over is not None:
+                        result = written_over(op, values, operands)
                     if result is None:
                         result = op.pure(op, *map(dense, operands))
                 if len(op.results) == 1 and not isinstance(result, tuple):
                     values[op.results[0]] = result
                 elif op.results and result is not None:
-                    for slot, value in zip(op.results, result, strict=True):
-                        values[slot] = value
+                    values.update(zip(op.results, result, strict=True))
                 for slot in op.dead:
                     values.pop(slot, None)
         except KernelError as error:

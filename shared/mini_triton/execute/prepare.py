@@ -33,7 +33,7 @@ from mini_triton.execute import (
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.liveness import peak_bytes, tile_bytes
 from mini_triton.execute.refusals import refused
-from mini_triton.execute.registry import FRAMED, LAZY, PURE, Handler
+from mini_triton.execute.registry import FRAMED, LAZY, OVER, PURE, Handler
 from mini_triton.execute.values import Value
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Function, Op, Program, Region
@@ -108,7 +108,7 @@ def prepare(ttir: str, kernel: str) -> Prepared:
 def _bind(op: Op, kernel: str) -> None:
     if op.name in TERMINATORS:
         return
-    op.framed, op.lazy, op.pure = (t.get(op.name) for t in (FRAMED, LAZY, PURE))
+    op.framed, op.lazy, op.pure, op.over = (t.get(op.name) for t in (FRAMED, LAZY, PURE, OVER))
     refusal = refused(op)
     if refusal is not None:
         raise UnsupportedOp.at(

@@ -1,7 +1,9 @@
 """Which TTIR operations there are, and who executes each.
 
 A *pure* handler maps operand values to result values; it never sees programs or memory. A *lazy*
-handler does the same on index formulas, where it can. A *framed* handler gets the frame.
+handler does the same on index formulas, where it can. A *framed* handler gets the frame. What is
+*over* computes lane by lane as the pure handler does, and can write to a tensor `out`, which may be
+one of its operands.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ Handler = Callable[..., Any]
 PURE: dict[str, Handler] = {}
 LAZY: dict[str, Handler] = {}
 FRAMED: dict[str, Handler] = {}
+OVER: dict[str, Handler] = {}
 
 
 def _registers_in(

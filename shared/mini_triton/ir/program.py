@@ -33,6 +33,7 @@ class Op:
     framed: Any = None  # handlers, bound when the program is prepared (`execute.registry`)
     lazy: Any = None
     pure: Any = None
+    over: Any = None
     used: bool = True  # whether any result is used (an unused atomic returns nothing)
     shares: bool = False  # the result goes into products only (`execute.dot`)
     accumulates: bool = False  # a product that is added, in a loop, to the one before
