@@ -8,6 +8,7 @@ and subtracting them looks at no program, and only the places in memory that com
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cached_property
 
 import numpy as np
@@ -107,14 +108,41 @@ class Spread:
     @cached_property
     def distinct(self) -> Spread | None:
         """Each distinct number once, if they are at most half as many as programs."""
-        if self.digits is not None and all(step for _, step in self.digits):
-            return None
+        if self.digits is not None:
+            if all(step for _, step in self.digits):
+                return None
+            if _in_order(self.digits):
+                return self._without_repeats(self.digits)
         values, index = np.unique(self._values, return_inverse=True)
         if len(values) == 1:
             return Spread(values, ())
         if 2 * len(values) > self.count:
             return None
         return Spread(values, _digits_of(values), sharing(len(values), index))
+
+    def _without_repeats(self, digits: Digits) -> Spread | None:
+        """`distinct` where numbers repeat because some digits have no step, and only so."""
+        some = tuple([digit for digit in digits if digit[1]])
+        count = math.prod([n for n, _ in some])
+        if count > 1 and 2 * count > self.count:
+            return None
+        shape = [n for n, _ in digits]
+        values = self._values.reshape(shape)[tuple([slice(None if s else 1) for _, s in digits])]
+        if count == 1:
+            return Spread(values.reshape(-1), ())
+        index = np.broadcast_to(np.arange(count).reshape(values.shape), shape)
+        return Spread(values.reshape(-1), _merged(some), sharing(count, index))
+
+
+def _in_order(digits: Digits) -> bool:
+    """Whether numbers with these digits, without those of no step, only go up."""
+    reach = 0
+    for count, step in reversed(digits):
+        if step:
+            if step <= reach:
+                return False
+            reach += step * (count - 1)
+    return True
 
 
 def spread_of(terms: Terms) -> Spread:

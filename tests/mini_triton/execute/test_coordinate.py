@@ -61,6 +61,37 @@ def test_digits_of_sums():
         assert spread_of(terms) is spread
 
 
+@pytest.mark.parametrize(
+    "digits",
+    [
+        ((4, 10), (6, 0)),
+        ((6, 0), (4, 10)),
+        ((2, 0), (3, 5), (4, 0)),
+        ((2, 100), (3, 0), (2, 7), (2, 0)),
+        ((2, 8), (4, 2), (3, 0)),  # rising by one step
+        ((3, 2), (4, 0), (2, 4)),  # not in order
+        ((3, 4), (2, 0), (3, 2)),  # numbers that meet
+        ((24, 0),),
+    ],
+)
+def test_numbers_that_repeat_by_digits_without_step(digits):
+    """As many programs as there may be, each distinct number once, in order."""
+    values = torch.tensor([11])
+    for count, step in digits:
+        values = (values[:, None] + torch.arange(count) * step).reshape(-1)
+    found = spread_of(((coordinate(values), 1),)).distinct
+    numbers, index = np.unique(values.numpy(), return_inverse=True)
+    if len(numbers) > 1 and 2 * len(numbers) > len(values):
+        assert found is None
+        return
+    assert found.numbers == numbers.tolist()
+    if len(numbers) > 1:
+        assert np.array_equal(found.sharing.index.numpy(), index)
+        step = numbers[1] - numbers[0]
+        even = bool((np.diff(numbers) == step).all())
+        assert not even or found.digits == ((len(numbers), step),)
+
+
 def test_distinct_numbers():
     spread = spread_of(((coordinate(PIDS // 6), 10),))
     assert spread.distinct.numbers == [0, 10, 20, 30]
