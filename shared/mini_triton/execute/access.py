@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -131,33 +132,44 @@ class Windows:
         else:
             target.copy_(self.read(flat))
 
-    @property
-    def quick(self) -> bool:
-        """True if `write` need not store for very many programs one by one."""
-        return self.programs <= _MOST_STORES or self.distinct_programs or self.scattered
+    def writer(self) -> Callable[[Tensor, Tensor], None] | None:
+        """What stores to a flat buffer a value that is broadcastable to (programs, *size).
 
-    def write(self, flat: Tensor, value: Tensor) -> None:
-        """Stores `value`, broadcastable to (programs, *size); the last program wins."""
+        The last program wins. None if that would be slow: for very many programs, one by one.
+        """
         if self.programs == 1:
-            self.view(flat).copy_(value[-1:])
-        elif self.distinct_programs:
-            assert self.digits is not None
-            counts = [count for count, _ in self.digits]
-            many = len(counts) > 1 and value.shape[0] > 1
+            return self._write_one
+        if self.distinct_programs:
+            return self._write_view
+        if self.scattered:
+            return self._write_picked
+        return self._write_each if self.programs <= _MOST_STORES else None
+
+    def _write_one(self, flat: Tensor, value: Tensor) -> None:
+        self.view(flat).copy_(value[-1:])
+
+    def _write_view(self, flat: Tensor, value: Tensor) -> None:
+        assert self.digits is not None
+        counts = [count for count, _ in self.digits]
+        if len(counts) > 1:
             ones = (1,) * (len(counts) - 1)
-            self.view(flat).copy_(
-                value.unflatten(0, counts) if many else value.reshape(*ones, *value.shape)
-            )
-        elif self.scattered:
-            view, which = self.picked(flat)
-            value = value.view(torch.int8) if value.dtype.itemsize == 1 else value
-            view.index_copy_(0, which, value.expand(self.programs, *self.size))
-        else:
-            for program, view in enumerate(self.each(flat)):
-                view[0].copy_(value[program if value.shape[0] > 1 else 0])
+            many = value.shape[0] > 1
+            value = value.unflatten(0, counts) if many else value.reshape(*ones, *value.shape)
+        self.view(flat).copy_(value)
+
+    def _write_picked(self, flat: Tensor, value: Tensor) -> None:
+        view, which = self.picked(flat)
+        value = value.view(torch.int8) if value.dtype.itemsize == 1 else value
+        view.index_copy_(0, which, value.expand(self.programs, *self.size))
+
+    def _write_each(self, flat: Tensor, value: Tensor) -> None:
+        for program, view in enumerate(self.each(flat)):
+            view[0].copy_(value[program if value.shape[0] > 1 else 0])
 
     def cut(self, box: Box) -> Windows:
         """The windows of a box's programs, cut to its lanes."""
+        if not any(box.ranges) and box.end - box.start >= self.programs:
+            return self
         size, shift, reach = list(self.size), 0, self.reach
         for axis, bounds in enumerate(box.ranges):
             if bounds is not None and self.stride[axis]:

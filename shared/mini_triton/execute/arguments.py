@@ -65,7 +65,7 @@ def _argument(kernel: str, name: str, position: int, kind: Type, arg: object) ->
         what = f"argument {name} is no {kind}: {error}"
         raise BadLaunch.at(UNKNOWN, kernel, what) from None
     if isinstance(number, float):
-        return torch.tensor([number], dtype=torch.float64).to(kind.dtype)
+        return torch.full((1,), number, dtype=torch.float64).to(kind.dtype)
     bits = number & ((1 << kind.bits) - 1)
     signed = bits - (1 << kind.bits) if kind.bits > 1 and bits >> (kind.bits - 1) else bits
     if kind.dtype in INDEX_DTYPES:

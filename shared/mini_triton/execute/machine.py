@@ -91,8 +91,12 @@ class Machine:
         self.stores = self._new_stores()
 
     def _new_stores(self, ahead: bool = False, share: int = 1) -> Stores:
-        kept = self._settings.memory // 8 if self._can_keep else 0
-        return Stores(self.written, kept // share, self._settings.memory // 4, ahead)
+        """The stores of one of `share` that may wait at the same time.
+
+        Of the memory, half is for values, a quarter for what waits and one for copies.
+        """
+        quarter = self._settings.memory // 4
+        return Stores(self.written, quarter // share if self._can_keep else 0, quarter, ahead)
 
     @cached_property
     def _can_keep(self) -> bool:
@@ -135,12 +139,12 @@ class Machine:
         What fails (a kernel, a thread that the system does not grant) or takes too much memory is
         left to one thread: which error it then is does not depend on how many there are.
         """
-        stores, counts = self._new_stores(), defaultdict(int, self.counts)
+        stores, counts = self._new_stores(share=2), defaultdict(int, self.counts)
 
         def run(chunk: torch.Tensor) -> Machine:
             part = copy(self)
             part.counts, part.steps = defaultdict(int), 0
-            part.stores = self._new_stores(ahead=True, share=2 * workers)
+            part.stores = self._new_stores(ahead=True, share=4 * workers)
             part._run_chunk(chunk)
             return part
 

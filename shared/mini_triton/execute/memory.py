@@ -246,14 +246,18 @@ def _write_windows(
     boxes = everything if mask is None else mask.boxes(frame.count, _MOST_BOXES)
     if boxes is None:
         return False
-    cuts = [found.cut(box) for box in boxes]
-    if not all(cut.within(flat.numel()) and cut.quick for cut in cuts):
-        return False
+    writers = []
+    for box in boxes:
+        cut = found.cut(box)
+        writer = cut.writer() if cut.within(flat.numel()) else None
+        if writer is None:
+            return False
+        writers.append(writer)
     held = min(value.untyped_storage().nbytes(), value.numel() * value.element_size())
-    for box, cut in zip(boxes, cuts, strict=True):
+    for box, writer in zip(boxes, writers, strict=True):
         part = value[box.start : box.end] if value.shape[0] > 1 else value
         for axis, bounds in enumerate(box.ranges):
             if bounds is not None and value.shape[axis + 1] > 1:
                 part = part.narrow(axis + 1, bounds[0], bounds[1] - bounds[0])
-        frame.machine.stores.add(partial(cut.write, flat, part), held)
+        frame.machine.stores.add(partial(writer, flat, part), held)
     return True

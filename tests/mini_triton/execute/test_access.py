@@ -51,7 +51,7 @@ def test_windows_anywhere_are_stored_as_one_by_one(starts, scattered, dtype):
     found = windows(Pointer(Buffer("x", flat, (1000,), (1,)), offset, None, dtype))
     assert found.scattered is scattered
     value = torch.arange(3 * 24).reshape(3, *sizes).to(dtype)
-    found.write(flat, value)
+    found.writer()(flat, value)
     for start, tile in zip(starts, value, strict=True):
         expected.as_strided(sizes, steps, start).copy_(tile)
     assert_same(flat, expected)
