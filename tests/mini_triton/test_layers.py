@@ -9,8 +9,10 @@ import pytest
 ROOT = Path(mini_triton.__file__).parent
 #: From the bottom to the top. Those of one layer may import each other.
 LAYERS = (
-    {"checks", "errors", "host", "language", "settings"},
-    {"ir", "finding"},
+    {"checks", "host", "language", "location", "settings"},
+    {"finding"},
+    {"errors"},
+    {"ir"},
     {"launch"},
     {"execute", "groups"},
     {"hardware", "sanitize"},
