@@ -18,6 +18,7 @@ from mini_triton.execute.coordinate import Digits, spread_of
 from mini_triton.execute.mask import Box
 from mini_triton.execute.shared_tiles import Sharing
 from mini_triton.execute.values import Pointer
+from mini_triton.ir.types import INTEGER_OF_SIZE
 
 Tensor = torch.Tensor
 
@@ -158,9 +159,9 @@ class Windows:
         self.view(flat).copy_(value)
 
     def _write_picked(self, flat: Tensor, value: Tensor) -> None:
-        view, which = self.picked(flat)
-        value = value.view(torch.int8) if value.dtype.itemsize == 1 else value
-        view.index_copy_(0, which, value.expand(self.programs, *self.size))
+        carrier = INTEGER_OF_SIZE[flat.element_size()]
+        view, which = self.picked(flat.view(carrier))  # numpy copies whole rows, torch does not
+        view.numpy()[which.numpy()] = value.view(carrier).numpy()
 
     def _write_each(self, flat: Tensor, value: Tensor) -> None:
         for program, view in enumerate(self.each(flat)):

@@ -150,8 +150,14 @@ def _select(op: Op, condition: Value, a: Value, b: Value) -> Value | None:
         if isinstance(x, Tensor) and isinstance(y, Tensor) and x.shape[1:] == op.types[0].shape:
             return condition.select(x, y)
         return None
-    answer = condition.decided if isinstance(condition, Mask) else None
-    return None if answer is None else a if answer else b
+    if not isinstance(condition, Mask):
+        return None
+    if condition.decided is not None:
+        return a if condition.decided else b
+    x, y = dense(a), dense(b)
+    if isinstance(x, Tensor) and isinstance(y, Tensor) and len(condition.sizes) == x.ndim - 1:
+        return condition.select(x, y)
+    return None
 
 
 @lazy("arith.extsi", "arith.index_cast", "arith.trunci")

@@ -16,6 +16,8 @@ import torch
 from mini_triton.execute.affine import Affine
 
 Tensor = torch.Tensor
+#: A mask is on in few lanes if no more than one of so many is.
+_FEW = 16
 #: A bound of an axis: one for all programs, or int64 (P,).
 Bound = int | np.ndarray
 #: (first lane that is on, first that is off again), or None for an axis that is on throughout.
@@ -85,6 +87,32 @@ class Mask:
         if self.on is not True:
             each = each * np.asarray(self.on)
         return each * programs if isinstance(each, int) else int(_each(each, programs).sum())
+
+    def select(self, a: Tensor, b: Tensor) -> Tensor | None:
+        """`a` where the mask is on, else `b`, if it is on in few lanes; None if it is not.
+
+        a, b: broadcastable to (P, *tile), b full along the only axis that has bounds.
+        """
+        bounded = [axis for axis, bounds in enumerate(self.ranges) if bounds is not None]
+        if self.on is not True or len(bounded) != 1 or b.dtype.itemsize == 1:
+            return None
+        axis = bounded[0] + 1
+        first, last = self.ranges[bounded[0]] or (0, 0)
+        programs = max(a.shape[0], b.shape[0], np.size(first), np.size(last))
+        lengths = _each(np.asarray(last - first), programs)
+        count = int(lengths.sum())
+        if b.shape[axis] == 1 or count * _FEW > programs * b.shape[axis]:
+            return None
+        shape = [max(m, n) for m, n in zip(a.shape, b.shape, strict=True)]
+        shape[0] = programs
+        result = b.expand(shape).clone(memory_format=torch.contiguous_format)
+        if count:
+            program = np.repeat(np.arange(programs), lengths)
+            before = np.repeat(lengths.cumsum() - lengths, lengths)
+            lane = _each(np.asarray(first), programs)[program] + np.arange(count) - before
+            at = (torch.from_numpy(program), torch.from_numpy(lane))
+            result.movedim(axis, 1)[at] = a.expand(shape).movedim(axis, 1)[at]
+        return result
 
     def both(self, other: Mask) -> Mask:
         """The lanes that are on in both."""

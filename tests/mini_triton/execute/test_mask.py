@@ -95,3 +95,19 @@ def test_a_decided_mask(answer):
     assert mask.decided is answer
     assert_is(mask, torch.tensor(answer))
     assert_is(Mask((), (), answer).splat(2), torch.tensor(answer))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("wide", [True, False])
+def test_selecting_few_lanes(axis, wide):
+    base = torch.tensor([3, -1, 40, 100, 63])  # in the tile, or not
+    steps, sizes = ((-1, 0), (64, 1)) if axis == 0 else ((0, -1), (1, 64))
+    mask = is_zero(Affine(torch.int32, base, -1, 100, steps, sizes))
+    shape = (5, 64, 64) if wide else (1, *sizes)
+    a, b = torch.randn(5, 1, 1), torch.randn(shape)
+    assert torch.equal(mask.select(a, b), torch.where(mask.dense, a, b))
+
+
+def test_what_is_on_in_many_lanes_is_not_selected():
+    mask = below_zero(Affine(torch.int32, torch.tensor([-20, -9]), -20, -9, (1,), (32,)))
+    assert mask.select(torch.zeros(1, 1), torch.ones(2, 32)) is None
