@@ -145,6 +145,7 @@ def _mark_region(region: Region) -> None:
     ):  # values may be used in later blocks: only nested regions free theirs
         for block in region.blocks:
             for op in block.ops:
+                op.over = None
                 for inner in op.regions:
                     _mark_region(inner)
         return
@@ -158,6 +159,8 @@ def _mark_region(region: Region) -> None:
             op.uses = tuple(uses)
             last = (uses | set(op.results)) & own - seen
             op.dead = tuple(last) if not op.successors else ()
+            if op.over is not None and not (op.types[0].shape and last & set(op.operands)):
+                op.over = None  # there is no tile to write over
             seen |= uses
         block.ops[-1].dead += tuple(set(block.args) - seen)  # what nobody asked for
 

@@ -2,12 +2,16 @@
 
 import pytest
 import torch
+from mini_triton.execute import reuse
 from mini_triton.execute.registry import OVER, PURE
 from mini_triton.execute.reuse import written_over
 from mini_triton.ir.program import Op
 
+from tests.mini_triton.comparing import assert_same
+from tests.mini_triton.execute.test_machine import everything
+
 A, B = 1, 2
-SHAPE = (64, 1024)
+SHAPE = (64, 2048)
 
 
 def add(dead=(A, B), operands=(A, B)):
@@ -74,7 +78,7 @@ def test_one_that_lives_on_is_left_alone():
 
 def test_a_result_that_does_not_fit():
     values, operands = given(b=torch.full(SHAPE, 3.0))
-    values[A] = operands[0] = torch.full((1, 1024 * 1024), 2.0)[:, :1024]
+    values[A] = operands[0] = torch.full((64, 4096), 2.0)[:, :2048]
     assert written_over(add(dead=(A,)), values, operands) is None
 
 
@@ -99,3 +103,12 @@ def test_bits_are_the_same(name, dtype):
         expected = PURE[name](Op(name), *operands)
     over = OVER[name](*operands, out=operands[0])
     assert torch.equal(over.view(torch.uint8), expected.view(torch.uint8))
+
+
+def test_no_result_depends_on_it(monkeypatch):
+    expected, counts = everything()
+    monkeypatch.setattr(reuse, "_FEWEST_ELEMENTS", 1)
+    results, again = everything()
+    assert again == counts
+    for result, right in zip(results, expected, strict=True):
+        assert_same(result, right)
