@@ -2,7 +2,8 @@
 
 A value of TTIR type `tensor<AxBxf32>` is a torch tensor of shape (p, a, b) with p in {1, P},
 a in {1, A} and b in {1, B}, where P is the number of programs that run together. A scalar has shape
-(p,). No handler writes into an operand: values may share memory.
+(p,). Values may share memory: no handler writes into an operand, except where nobody can tell
+(`reuse`).
 """
 
 from __future__ import annotations
