@@ -12,16 +12,9 @@ import numpy as np
 import torch
 
 from tests.mini_triton.comparing import integers, normal
-from tests.mini_triton.execute import (
-    test_atomics,
-    test_control,
-    test_dot,
-    test_integer,
-    test_memory,
-    test_random_programs,
-    test_reduce,
-    test_shape,
-)
+from tests.mini_triton.execute import test_control, test_random_programs
+from tests.mini_triton.execute.memory import test_atomics, test_load_store
+from tests.mini_triton.execute.operations import test_dot, test_integer, test_reduce, test_shape
 
 
 def integer_cases():
@@ -59,21 +52,21 @@ def control_cases():
 
 
 def memory_cases():
-    for name, mask in test_memory.MASKS.items():
+    for name, mask in test_load_store.MASKS.items():
         out = torch.full((5, 16), 9.0)
         mask = mask.to(torch.int8).contiguous()
-        test_memory.masked_copy_kernel[(5,)](
+        test_load_store.masked_copy_kernel[(5,)](
             normal(5, 16), mask, out, -1.5, N=16, HAS_OTHER=True
         )  # fmt: skip
         yield f"mask: {name}", out
     x, out = normal(10, 13).T.contiguous().T, torch.zeros(10, 13)
-    test_memory.strided_kernel[(3, 2)](x, out, 10, 13, *x.stride(), *out.stride(), BM=4, BN=8)
+    test_load_store.strided_kernel[(3, 2)](x, out, 10, 13, *x.stride(), *out.stride(), BM=4, BN=8)
     yield "strides", out
     out = torch.empty(18, 16, dtype=torch.int32)
-    test_memory.backwards_kernel[(1,)](integers(16, low=0, high=100), out, 16, N=16)
+    test_load_store.backwards_kernel[(1,)](integers(16, low=0, high=100), out, 16, N=16)
     yield "negative strides", out
     out = torch.full((40,), -1, dtype=torch.int32)
-    test_memory.overlapping_kernel[(5,)](out, STEP=3, N=8)
+    test_load_store.overlapping_kernel[(5,)](out, STEP=3, N=8)
     yield "overlapping stores", out
     x, out = integers(100, low=0, high=7), torch.zeros(7, dtype=torch.int32)
     test_atomics.histogram_kernel[(7,)](x, out, 100, BLOCK=16)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from mini_triton.docs.language_table import GROUPS, PARTS, Entry
-from mini_triton.execute.libdevice import FUNCTIONS
+from mini_triton.execute.operations.libdevice import FUNCTIONS
 from mini_triton.execute.prepare import HANDLER_MODULES, TERMINATORS
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
 
@@ -107,4 +107,4 @@ def _file(operation: str) -> str:
 
 def _home(module: str) -> str:
     homes: dict[str, ModuleType] = {home.__name__: home for home in HANDLER_MODULES}
-    return homes[module].__name__.rpartition(".")[2]
+    return homes[module].__name__.removeprefix("mini_triton.execute.").replace(".", "/")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from mini_triton.errors import BadLaunch
-from mini_triton.execute.affine import INDEX_DTYPES, constant
-from mini_triton.execute.values import Buffer, Pointer, Value
+from mini_triton.execute.tiles.affine import INDEX_DTYPES, constant
+from mini_triton.execute.tiles.values import Buffer, Pointer, Value
 from mini_triton.ir.types import SIGNLESS, Type
 from mini_triton.launch import Launch
 from mini_triton.location import UNKNOWN

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 
 from mini_triton.errors import BadProgram
-from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant
 from mini_triton.execute.induction import induction
-from mini_triton.execute.mask import Mask
 from mini_triton.execute.registry import framed
-from mini_triton.execute.shared_tiles import Shared
+from mini_triton.execute.tiles.affine import INDEX_DTYPES, Affine, constant
+from mini_triton.execute.tiles.mask import Mask
+from mini_triton.execute.tiles.shared_tiles import Shared
+from mini_triton.execute.tiles.values import Value, merge, narrow
 from mini_triton.execute.trips import Schedule, Stage, bound, count_trips, scheduled
-from mini_triton.execute.values import Value, merge, narrow
 from mini_triton.ir.program import Block, Op, Region
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.execute.values import Value, dense, narrow
+from mini_triton.execute.tiles.values import Value, dense, narrow
 
 if TYPE_CHECKING:
     from mini_triton.execute.machine import Machine

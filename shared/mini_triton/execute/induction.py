@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.execute.affine import INDEX_DTYPES, Affine, constant, per_program
-from mini_triton.execute.mask import Mask
-from mini_triton.execute.values import Pointer, Value, dense, narrow
+from mini_triton.execute.tiles.affine import INDEX_DTYPES, Affine, constant, per_program
+from mini_triton.execute.tiles.mask import Mask
+from mini_triton.execute.tiles.values import Pointer, Value, dense, narrow
 from mini_triton.ir.program import Block, Op
 
 if TYPE_CHECKING:

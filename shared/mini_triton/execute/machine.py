@@ -13,21 +13,21 @@ import torch
 
 from mini_triton import settings
 from mini_triton.errors import BadLaunch, KernelError, OverBudget
-from mini_triton.execute.active import zero
-from mini_triton.execute.affine import Affine, constant
 from mini_triton.execute.arguments import bind
 from mini_triton.execute.control import run_function
 from mini_triton.execute.failure import failure, too_many_steps
 from mini_triton.execute.frame import Frame
 from mini_triton.execute.liveness import check_tiles
-from mini_triton.execute.observe import Observer, OperationObserver
+from mini_triton.execute.memory.active import zero
+from mini_triton.execute.memory.observe import Observer, OperationObserver
+from mini_triton.execute.memory.stores import Stores
 from mini_triton.execute.pages import keep_pages
 from mini_triton.execute.prepare import TERMINATORS, Prepared, prepare
 from mini_triton.execute.progress import Progress
 from mini_triton.execute.reuse import written_over
-from mini_triton.execute.stores import Stores
 from mini_triton.execute.threads import cores, in_order
-from mini_triton.execute.values import Buffer, Value, dense
+from mini_triton.execute.tiles.affine import Affine, constant
+from mini_triton.execute.tiles.values import Buffer, Value, dense
 from mini_triton.ir.program import Block, Op
 from mini_triton.launch import Launch
 from mini_triton.location import UNKNOWN, Location

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mini_triton.errors import UnsupportedOp
-from mini_triton.execute import (
-    atomics,
+from mini_triton.execute import control
+from mini_triton.execute.frame import Frame
+from mini_triton.execute.liveness import peak_bytes, tile_bytes
+from mini_triton.execute.memory import atomics, load_store
+from mini_triton.execute.operations import (
     cast,
-    control,
     debug,
     dot,
     floating,
@@ -23,18 +25,15 @@ from mini_triton.execute import (
     integer,
     libdevice,
     map_elementwise,
-    memory,
     pointer,
     reduce,
     scaled_dot,
     scan,
     shape,
 )
-from mini_triton.execute.frame import Frame
-from mini_triton.execute.liveness import peak_bytes, tile_bytes
 from mini_triton.execute.refusals import refused
 from mini_triton.execute.registry import FRAMED, LAZY, OVER, PURE, Handler
-from mini_triton.execute.values import Value
+from mini_triton.execute.tiles.values import Value
 from mini_triton.ir.parser import parse
 from mini_triton.ir.program import Function, Op, Program, Region
 from mini_triton.ir.verify import verify
@@ -53,7 +52,7 @@ HANDLER_MODULES = (
     integer,
     libdevice,
     map_elementwise,
-    memory,
+    load_store,
     pointer,
     reduce,
     scaled_dot,

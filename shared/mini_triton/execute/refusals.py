@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mini_triton.execute import inline_asm, libdevice
+from mini_triton.execute.operations import inline_asm, libdevice
 from mini_triton.execute.registry import FRAMED, LAZY, PURE
 from mini_triton.ir.program import Op
 

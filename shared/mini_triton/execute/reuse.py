@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from mini_triton.execute.values import Value
+from mini_triton.execute.tiles.values import Value
 from mini_triton.ir.program import Op
 
 Tensor = torch.Tensor

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from mini_triton.errors import KernelError
-from mini_triton.execute.affine import Affine, constant, per_program
+from mini_triton.execute.tiles.affine import Affine, constant, per_program
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:

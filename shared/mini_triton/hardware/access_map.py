@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.tiles.values import Buffer
 
 Array = np.ndarray
 

@@ -15,7 +15,7 @@ from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
     from mini_triton.execute.frame import Frame
-    from mini_triton.execute.observe import Access
+    from mini_triton.execute.memory.observe import Access
 
 #: inputPrecision of a float32 product → precision and how many products it takes.
 _FLOAT32 = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mini_triton.execute.observe import Observer
+from mini_triton.execute.memory.observe import Observer
 from mini_triton.execute.prepare import prepare
 from mini_triton.hardware.arithmetic import Arithmetic
 from mini_triton.hardware.caches import MOST_MERGED, Dram, distinct_by_site, dram, l1_misses

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from mini_triton.execute.affine import Affine
-from mini_triton.execute.observe import Access
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.memory.observe import Access
+from mini_triton.execute.tiles.affine import Affine
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.hardware.access_map import Touched
 from mini_triton.hardware.coalescing import modelled
 from mini_triton.hardware.compiled_ops import Instruction

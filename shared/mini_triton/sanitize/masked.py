@@ -14,7 +14,7 @@ import torch
 
 from mini_triton.checks import MASKED
 from mini_triton.errors import KernelError
-from mini_triton.execute.active import zero
+from mini_triton.execute.memory.active import zero
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Op, Program
 from mini_triton.sanitize.clocks import ATOMICS

@@ -17,9 +17,9 @@ import torch
 
 from mini_triton.checks import ORDER
 from mini_triton.errors import KernelError
-from mini_triton.execute.active import expand_all
-from mini_triton.execute.observe import Access
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.memory.active import expand_all
+from mini_triton.execute.memory.observe import Access
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Program
 from mini_triton.sanitize.clocks import ATOMICS

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mini_triton.checks import RACES
-from mini_triton.execute.active import expand_all
-from mini_triton.execute.observe import Access
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.memory.active import expand_all
+from mini_triton.execute.memory.observe import Access
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.finding import Finding, Place, Verb, times
 from mini_triton.ir.program import Op, Program, Region
 from mini_triton.sanitize.clocks import ATOMICS, Clocks, local, orders

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from mini_triton.checks import READ_ONLY
-from mini_triton.execute.observe import Access
+from mini_triton.execute.memory.observe import Access
 from mini_triton.finding import Finding, Place, times
 from mini_triton.sanitize.geometry import marked
 from mini_triton.sanitize.races import named

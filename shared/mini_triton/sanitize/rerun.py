@@ -16,8 +16,8 @@ import torch
 
 from mini_triton.errors import KernelError
 from mini_triton.execute.machine import Machine
-from mini_triton.execute.observe import Access
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.memory.observe import Access
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.ir.program import Op
 from mini_triton.launch import Launch
 from mini_triton.sanitize.shadow import Shadow, bits, touched

@@ -7,7 +7,7 @@ from typing import Any
 
 from mini_triton import checks as names
 from mini_triton.execute.machine import Machine
-from mini_triton.execute.observe import Access, Observer
+from mini_triton.execute.memory.observe import Access, Observer
 from mini_triton.execute.prepare import prepare
 from mini_triton.finding import Finding
 from mini_triton.launch import Launch

@@ -13,8 +13,8 @@ from math import gcd
 import numpy as np
 import torch
 
-from mini_triton.execute.observe import Access
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.memory.observe import Access
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.ir.types import INTEGER_OF_SIZE
 
 Array = np.ndarray

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from mini_triton.checks import UNWRITTEN
-from mini_triton.execute.observe import Access
+from mini_triton.execute.memory.observe import Access
 from mini_triton.finding import Finding, Place, times
 from mini_triton.sanitize.races import named
 from mini_triton.sanitize.shadow import Shadow, Touched, element

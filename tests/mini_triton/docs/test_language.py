@@ -36,6 +36,6 @@ def test_an_operation_that_nothing_executes_is_no_entry():
 def test_a_row_names_the_file_that_executes_it():
     rows = language.page().splitlines()
     (row,) = (row for row in rows if row.startswith("| `histogram` |"))
-    assert "`histogram.py`" in row
+    assert "`operations/histogram.py`" in row
     (row,) = (row for row in rows if "`make_block_ptr`" in row)
     assert "written out as pointers" in row

@@ -6,8 +6,8 @@ import torch
 import triton
 import triton.language as tl
 from mini_triton.execute import induction
-from mini_triton.execute.affine import Affine
-from mini_triton.execute.values import Buffer, Pointer
+from mini_triton.execute.tiles.affine import Affine
+from mini_triton.execute.tiles.values import Buffer, Pointer
 
 from tests.mini_triton.comparing import assert_same, integers, normal
 from tests.mini_triton.execute.test_machine import ChunkedDevice

@@ -8,7 +8,8 @@ import triton.language as tl
 from mini_triton.execute.machine import Machine
 
 from tests.mini_triton.comparing import assert_same, integers, line_of, normal
-from tests.mini_triton.execute import test_control, test_reduce
+from tests.mini_triton.execute import test_control
+from tests.mini_triton.execute.operations import test_reduce
 
 
 class ChunkedDevice:

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from mini_triton.execute.affine import Affine, constant
+from mini_triton.execute.tiles.affine import Affine, constant
 from mini_triton.execute.trips import scheduled
 
 TWO = constant(2, torch.int32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from mini_triton.execute.values import Buffer
+from mini_triton.execute.tiles.values import Buffer
 from mini_triton.hardware.access_map import AccessMap, Touched
 
 

@@ -1,0 +1,1 @@
+"""Operations on tiles, each registered under its name in TTIR."""
