@@ -36,8 +36,13 @@ from mini_triton.location import UNKNOWN, Location
 #: what a core's L2 cache holds, and enough that an operation costs more than starting it. (The
 #: benchmarks' cases with 2¹⁶ to 2²⁰: 2¹⁹ is the fastest or within a tenth of it for all eight.)
 CHUNK_ELEMENTS = 1 << 19
-#: With fewer elements than this a thread of its own does not pay.
+#: Elements of the largest tile over all programs that a thread of its own pays for: those of a
+#: chunk. Programs that do not loop mostly wait for memory, which more threads do not hasten, and
+#: need more. (tests/benchmarks/threads.py, two threads: flash attention gains 1.4 to 1.6 times,
+#: causal 1.2 to 1.3, matmul 1.3 and 1.4 from 2²² elements on; addition loses up to 2²³, softmax and
+#: layer norm gain nothing before.)
 _WORTH_A_THREAD = 1 << 19
+_WORTH_A_THREAD_STRAIGHT = 1 << 23
 #: The hardware's limits of a grid.
 MAX_GRID = (2**31 - 1, 65_535, 65_535)
 
@@ -175,15 +180,16 @@ class Machine:
     def _workers(self) -> int:
         """How many threads can share the launch and have enough to do."""
         total = math.prod(self.grid)
+        worth = _WORTH_A_THREAD if self._prepared.loops else _WORTH_A_THREAD_STRAIGHT
         if (
             self._prepared.one_at_a_time
             or self._prepared.prints
             or self._order is not None
-            or total * self.program.largest_tile < _WORTH_A_THREAD * 2
+            or total * self.program.largest_tile < worth * 2
             or not self._can_keep
         ):
             return 1
-        most = total * self.program.largest_tile // _WORTH_A_THREAD
+        most = total * self.program.largest_tile // worth
         return min(self._settings.threads or cores(), total, most)
 
     def _chunks(self, workers: int) -> Iterator[torch.Tensor]:

@@ -64,6 +64,7 @@ TERMINATORS = control.RETURNS | {"cf.br", "cf.cond_br", "scf.condition", "scf.yi
 _CONSTANT = {"arith.constant", "ub.poison"}
 _LOADS = {"tt.load", "tt.atomic_load"}
 _STORES = {"tt.store", "tt.atomic_store"}
+_LOOPS = {"scf.for", "scf.while"}
 _UPDATES = {"tt.atomic_rmw", "tt.atomic_cas"}
 
 
@@ -76,6 +77,7 @@ class Prepared:
     loaded: frozenset[int] | None  # the same of those that it reads
     one_at_a_time: bool  # programs wait for each other (a spin lock): they must run in turn
     prints: bool
+    loops: bool
     peak_bytes: int  # of one program's values, and what executing them takes
     tile_bytes: int  # of one program's values alone
 
@@ -99,6 +101,7 @@ def prepare(ttir: str, kernel: str) -> Prepared:
         *_arguments_reached(program),
         _spins(program),
         any(op.name == "tt.print" for op in program.walk()),
+        any(op.name in _LOOPS for op in program.walk()),
         peak_bytes(program),
         tile_bytes(program),
     )

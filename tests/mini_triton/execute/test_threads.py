@@ -22,6 +22,7 @@ from tests.mini_triton.execute.test_machine import everything
 def always(monkeypatch):
     """Threads pay for the smallest launch."""
     monkeypatch.setattr(machine, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(machine, "_WORTH_A_THREAD_STRAIGHT", 1)
 
 
 @pytest.mark.parametrize("threads", [2, 5])
