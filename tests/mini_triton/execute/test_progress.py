@@ -12,18 +12,20 @@ import triton
 import triton.language as tl
 
 @triton.jit
-def endless_kernel(x, y, n, BLOCK: tl.constexpr):
+def endless_kernel(x, y, n, least, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros((BLOCK,), tl.float32)
     i = 0
-    while i >= 0:
+    while i >= least:
         total += tl.load(x + offsets, mask=offsets < n, other=0.0)
         i = tl.where(i > 5, 0, i + 1)
     tl.store(y + offsets, total, mask=offsets < n)
 
 x = torch.ones(1 << 20)
+y = torch.empty_like(x)
+endless_kernel[(1024,)](x, y, 1 << 20, 3, BLOCK=1024)  # compiles, and ends
 print("begins", flush=True)
-endless_kernel[(1024,)](x, torch.empty_like(x), 1 << 20, BLOCK=1024)
+endless_kernel[(1024,)](x, y, 1 << 20, -3, BLOCK=1024)
 """
 
 
