@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Tensor = torch.Tensor
 
+_MOST = torch.iinfo(torch.int64).max
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -129,11 +131,19 @@ def count_trips(frame: Frame, op: Op, lower: Affine, upper: Affine, step: Affine
         stride = stride.clamp(min=1)
     if isinstance(first, int) and isinstance(last, int) and isinstance(stride, int):
         return max(0, -(-(last - first) // stride))
-    difference = last - first
-    if isinstance(difference, int):
-        difference = min(difference, torch.iinfo(torch.int64).max)
-    span = torch.as_tensor(difference)
-    trips = -torch.div(-span, stride, rounding_mode="floor")
-    trips = trips.clamp(min=0)
+    apart = max(upper.highest - lower.lowest, lower.highest - upper.lowest)
+    if apart > _MOST:  # differences in int64 would wrap
+        bounds = zip(*(_per_program(v, frame.count) for v in (first, last, stride)), strict=True)
+        trips = torch.tensor(
+            [min(max(0, -(-(end - begin) // by)), _MOST) for begin, end, by in bounds]
+        )
+    else:
+        span = torch.as_tensor(last - first)
+        trips = -torch.div(-span, stride, rounding_mode="floor").clamp(max=0)
     fewest, most = torch.stack(torch.aminmax(trips)).tolist()
     return most if fewest == most else trips
+
+
+def _per_program(value: int | Tensor, count: int) -> list[int]:
+    numbers: list[int] = torch.as_tensor(value).expand(count).tolist()
+    return numbers

@@ -416,3 +416,20 @@ def test_a_loop_over_unsigned_numbers(first, last, trips, final):
     launch = mini_triton.Launch("k", UNSIGNED_LOOP, (1, 1, 1), [out, first, last], ["p", "a", "b"])
     mini_triton.LocalDevice().launch(launch)
     assert out.tolist() == [final, trips]
+
+
+@triton.jit
+def bounds_kernel(lower_ptr, upper_ptr, step_ptr, out_ptr):
+    pid = tl.program_id(0)
+    trips = 0
+    lower, upper = tl.load(lower_ptr + pid), tl.load(upper_ptr + pid)
+    for _ in range(lower, upper, tl.load(step_ptr + pid)):
+        trips += 1
+    tl.store(out_ptr + pid, trips)
+
+
+def test_bounds_further_apart_than_64_bits():
+    lower, upper = torch.tensor([-3, 0, 3]) << 61, torch.tensor([3, 3, -3]) << 61
+    out = torch.zeros(3, dtype=torch.int32)
+    bounds_kernel[(3,)](lower, upper, torch.tensor([1, 1, 1]) << 61, out)
+    assert out.tolist() == [6, 3, 0]

@@ -2,6 +2,8 @@
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mini_triton.execute.prepare import HANDLER_MODULES
@@ -127,3 +129,19 @@ def test_what_is_no_index_has_no_formula():
     assert per_program(torch.tensor([1.0, 2.0])) is None
     assert per_program(torch.zeros(2, 3, dtype=torch.int32)) is None
     assert per_program(torch.tensor([1, 2], dtype=torch.int16)) is None
+
+
+@triton.jit
+def far_apart_kernel(out_ptr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    lanes = tl.arange(0, N)
+    a = pid.to(tl.int64) * 2305843009213693952  # 2⁶¹
+    tl.store(out_ptr + pid * (N + 1) + lanes, (a + lanes > -a).to(tl.int32))
+    tl.store(out_ptr + pid * (N + 1) + N, (a > -a).to(tl.int32))
+
+
+def test_numbers_further_apart_than_64_bits():
+    """Their difference, as int64, would have the other sign in the last two programs."""
+    out = torch.zeros(4, 5, dtype=torch.int32)
+    far_apart_kernel[(4,)](out, N=4)
+    assert out.tolist() == [[0, 1, 1, 1, 0], *[[1] * 5] * 3]
