@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mini_triton.execute.tiles.values import Value, dense, narrow
+from mini_triton.execute.tiles.values import Value, dense, expand, narrow
 
 if TYPE_CHECKING:
     from mini_triton.execute.machine import Machine
@@ -56,14 +56,16 @@ class Frame:
         assert isinstance(value, torch.Tensor)
         return value
 
+    def tiles(self, op: Op) -> list[torch.Tensor]:
+        """The lanes of an operation's operands, (1 or P, *shape) with all axes of the tile full."""
+        return [
+            expand(self.tensor(slot), kind.shape)
+            for slot, kind in zip(op.operands, op.operand_types, strict=True)
+        ]
+
     def operands(self, op: Op) -> list[Value]:
         """The values of an operation's operands."""
         return [self[slot] for slot in op.operands]
-
-    def drop(self, slots: tuple[int, ...]) -> None:
-        """Frees values after their last use."""
-        for slot in slots:
-            self.values.pop(slot, None)
 
     def child(self, index: torch.Tensor) -> Frame:
         """A frame of the programs at the positions `index` of this one."""

@@ -14,7 +14,7 @@ import torch
 from mini_triton.errors import BadProgram
 from mini_triton.execute.operations.lanes import on_lanes
 from mini_triton.execute.registry import framed
-from mini_triton.execute.tiles.values import broadcast_shape, expand
+from mini_triton.execute.tiles.values import broadcast_shape
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -26,10 +26,7 @@ Tensor = torch.Tensor
 @framed("tt.map_elementwise")
 def _map(frame: Frame, op: Op) -> tuple[Tensor, ...]:
     pack = op.attrs.get("pack", 1)
-    tiles = [
-        expand(frame.tensor(slot), kind.shape)
-        for slot, kind in zip(op.operands, op.operand_types, strict=True)
-    ]
+    tiles = frame.tiles(op)
     shape = broadcast_shape(*(t.shape for t in tiles))
     lanes = math.prod(shape)
     if pack < 1 or lanes % pack:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from mini_triton.execute.registry import framed
-from mini_triton.execute.tiles.values import broadcast_shape, dense, expand
+from mini_triton.execute.tiles.values import broadcast_shape, dense
 from mini_triton.ir.program import Block, Op
 
 if TYPE_CHECKING:
@@ -57,10 +57,7 @@ _IGNORE_NAN = {
 @framed("tt.reduce")
 def _reduce(frame: Frame, op: Op) -> tuple[Tensor, ...]:
     axis = op.attrs["axis"] + 1
-    tiles = [
-        expand(frame.tensor(slot), kind.shape)
-        for slot, kind in zip(op.operands, op.operand_types, strict=True)
-    ]
+    tiles = frame.tiles(op)
     block = op.regions[0].entry
     fast = _recognised(block, tiles)
     if fast is not None:

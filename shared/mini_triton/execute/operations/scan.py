@@ -16,7 +16,7 @@ import torch
 
 from mini_triton.execute.operations.lanes import on_lanes
 from mini_triton.execute.registry import framed
-from mini_triton.execute.tiles.values import broadcast_shape, expand
+from mini_triton.execute.tiles.values import broadcast_shape
 from mini_triton.ir.program import Op
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ _FAST: dict[str, Callable[[Tensor, int], Tensor]] = {
 @framed("tt.scan")
 def _scan(frame: Frame, op: Op) -> tuple[Tensor, ...]:
     axis = op.attrs["axis"] + 1
-    tiles = [
-        expand(frame.tensor(slot), kind.shape)
-        for slot, kind in zip(op.operands, op.operand_types, strict=True)
-    ]
+    tiles = frame.tiles(op)
     backwards = bool(op.attrs.get("reverse"))
     if backwards:
         tiles = [tile.flip(axis) for tile in tiles]

@@ -16,6 +16,8 @@ Tensor = torch.Tensor
 
 #: The dtypes that index arithmetic has.
 INDEX_DTYPES = (torch.int32, torch.int64)
+#: Signs of formulas beyond this are left to lanes: numbers of programs are int64, and would wrap.
+_FAR = 2**61
 _LIMITS = {
     torch.int32: (-(2**31), 2**31 - 1),
     torch.int64: (-(2**63), 2**63 - 1),
@@ -122,6 +124,12 @@ class Affine:
     def highest(self) -> int:
         """An upper bound of all lanes."""
         return self.bounds[1]
+
+    @property
+    def far(self) -> bool:
+        """Whether a lane may be too far from 0 for its sign to be told without lanes."""
+        low, high = self.bounds
+        return min(low, -high) < -_FAR
 
     @property
     def dense(self) -> Tensor:

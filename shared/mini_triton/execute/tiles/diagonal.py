@@ -15,8 +15,6 @@ from mini_triton.execute.tiles.affine import Affine
 
 Tensor = torch.Tensor
 
-#: Formulas beyond this are left to lanes, which wrap as the kernel's integers do.
-_FAR = 2**61
 #: Formulas within this are compared as int32, which is quicker.
 _NEAR = 2**29
 
@@ -110,7 +108,7 @@ def _lanes(base: np.ndarray, steps: tuple[int, ...], sizes: tuple[int, ...], nea
 def below_diagonal(difference: Affine) -> Diagonal | None:
     """Where a formula of several axes is negative; None if it may be too far from 0 to tell."""
     low, high = difference.bounds
-    if min(low, -high) < -_FAR:
+    if difference.far:
         return None
     base = difference.base
     numbers = np.asarray([base]) if isinstance(base, int) else base.numpy()

@@ -18,8 +18,6 @@ from mini_triton.execute.tiles.affine import Affine
 Tensor = torch.Tensor
 #: A mask is on in few lanes if no more than one of so many is.
 _FEW = 16
-#: Formulas beyond this are left to lanes: numbers of programs are int64, and would wrap.
-_FAR = 2**62
 #: A bound of an axis: one for all programs, or int64 (P,).
 Bound = int | np.ndarray
 #: (first lane that is on, first that is off again), or None for an axis that is on throughout.
@@ -195,7 +193,7 @@ def below_zero(difference: Affine) -> Mask | None:
     if high < 0 or low >= 0:
         return decided(high < 0, rank)
     axes = [axis for axis, step in enumerate(difference.steps) if step]
-    if len(axes) > 1 or min(low, -high) < -_FAR:
+    if len(axes) > 1 or difference.far:
         return None
     base = difference.base
     start = base if isinstance(base, int) else base.numpy()
@@ -222,7 +220,7 @@ def is_zero(difference: Affine, negated: bool = False) -> Mask | None:
     if low > 0 or high < 0 or low == high:
         return decided((low == high == 0) != negated, rank)
     axes = [axis for axis, step in enumerate(difference.steps) if step]
-    if len(axes) > 1 or (axes and negated) or min(low, -high) < -_FAR:
+    if len(axes) > 1 or (axes and negated) or difference.far:
         return None
     base = difference.base
     start = base if isinstance(base, int) else base.numpy()
